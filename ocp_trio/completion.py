@@ -26,6 +26,7 @@ __all__ = [
     "Message",
     "Model",
     "Part",
+    "Refusal",
     "Started",
     "Text",
     "TextDelta",
@@ -121,6 +122,12 @@ class TextEnd(msgspec.Struct, frozen=True):
     """End of a block of visible text."""
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """Why there is no answer of the form that was asked for; stands in the place of visible text."""
+
+    text: str
+
+
 class ThinkingDelta(msgspec.Struct, frozen=True):
     """Reasoning text."""
 
@@ -153,9 +160,13 @@ class ToolCallEnd(msgspec.Struct, frozen=True):
 
 
 class Activity(msgspec.Struct, frozen=True):
-    """Upstream said something of this ``kind`` that a client does not see: life, nothing else."""
+    """Upstream said something of this ``kind`` that a client does not see: life, nothing else.
+
+    ``usage`` is what the answer has cost so far, where upstream has just told it.
+    """
 
     kind: str
+    usage: Usage | None = None
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -175,6 +186,7 @@ Event: TypeAlias = (
     Started
     | TextDelta
     | TextEnd
+    | Refusal
     | ThinkingDelta
     | ThinkingEnd
     | ToolCallStart

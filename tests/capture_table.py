@@ -23,7 +23,7 @@ class Expected:
     text: str
     """Visible text, as far as it came."""
     thinking: str
-    """What thinking deltas carried; nothing where none were printed."""
+    """Reasoning, in deltas or whole."""
     finish: Finish | None
     error: Failure | None
     """Exactly one of ``finish`` and ``error`` is set."""
@@ -86,8 +86,7 @@ PLAIN_CAPTURES = """
 
 EXPECTED: dict[str, Expected] = {
     **dict.fromkeys(PLAIN_CAPTURES, PLAIN),
-    # Without partial messages thinking comes only as a whole block, which is not passed on.
-    "02-thinking": answer("The answer is 42."),
+    "02-thinking": answer("The answer is 42.", thinking=THOUGHT),
     "02-thinking-display-omitted": answer("The answer is 42.", thinking=THOUGHT),
     "02-thinking-display-summarized": answer("The answer is 42.", thinking=THOUGHT),
     "02-thinking-partial": answer("The answer is 42.", thinking=THOUGHT),
@@ -142,8 +141,8 @@ EXPECTED: dict[str, Expected] = {
     "07-empty-content": answer("", usage=(202, 2, 606, 404)),
     "07-env-max_output_tokens-100": LIMITED,
     "07-env-refusal-no-retry": answer(EARLY, finish="content_filter", usage=SHORT),
-    # The operator's limit ended the turn between two rounds: no finish reason is true of that.
-    "07-max-turns-1-partial": failed("server", CALL),
+    # A limit of the operator's ended the turn between two rounds: what came is cut short, and a retry would be, too.
+    "07-max-turns-1-partial": answer(CALL, finish="length", usage=(101, 55, 303, 202)),
     "07-stop-context_window_exceeded": LIMITED,
     "07-stop-max_tokens": LIMITED,
     "07-stop-max_tokens-once": LIMITED,

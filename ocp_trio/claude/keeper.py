@@ -1,0 +1,72 @@
+"""A child that may wait before it is used, and again between two turns of its conversation."""
+
+import trio
+
+from ocp_trio.streaming import ChildProcess
+
+__all__ = ["KeptChild"]
+
+
+class KeptChild:
+    """One child, between its spawn and its end; the task that runs it is the keeper, whoever uses it borrows it.
+
+    Attributes:
+        child: The process.
+        fingerprint: What its program and its login were when it was started.
+        born: When it was started, by Trio's clock.
+        ended: Set once it has been reaped.
+        conversation: The one that it is kept for; None while it is borrowed, or never was.
+        failed: It said something unasked, or ended, while it waited.
+    """
+
+    def __init__(self, child: ChildProcess, fingerprint: object) -> None:
+        self.child = child
+        self.fingerprint = fingerprint
+        self.born = trio.current_time()
+        self.ended = trio.Event()
+        self.conversation: bytes | None = None
+        self.failed = False
+        self._wanted = False
+        self._waiting = trio.CancelScope()
+        self._decided = trio.Event()
+        self._available = False
+        self._returned = trio.Event()
+
+    async def wait_to_be_borrowed(self, limit: float) -> bool:
+        """Wait until somebody borrows it, for at most ``limit`` seconds; False when it is of no use to anybody.
+
+        It is to say nothing meanwhile: whatever it says unasked, its end included, makes it useless.
+        """
+        self._wanted, self._available = False, False
+        self._decided, self._returned = trio.Event(), trio.Event()
+        with trio.move_on_after(limit) as self._waiting:
+            await self.child.receive_some()
+        self.failed = not self._waiting.cancelled_caught
+        self._available = self._wanted and not self.failed
+        self._decided.set()
+        return self._available
+
+    async def borrow(self) -> bool:
+        """Take it from its keeper; False if it has just become useless.
+
+        Cancellation: shielded, for a pass of the scheduler: half a hand-over would lose the child.
+        """
+        self._wanted = True
+        self._waiting.cancel()
+        with trio.CancelScope(shield=True):
+            await self._decided.wait()
+        return self._available
+
+    def give_back(self, conversation: bytes | None) -> None:
+        """Return it, to be kept for the ``conversation`` of this name, or to be ended."""
+        self.conversation = conversation
+        self._returned.set()
+
+    def dismiss(self) -> None:
+        """End it, unless somebody has borrowed it."""
+        self._waiting.cancel()
+
+    async def wait_for_return(self) -> bool:
+        """Wait until it has been given back; return whether it is to be kept."""
+        await self._returned.wait()
+        return self.conversation is not None

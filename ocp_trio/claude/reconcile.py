@@ -1,0 +1,116 @@
+"""Turn the CLI's lines into one answer that ends exactly once."""
+
+import logging
+
+from ocp_trio.claude import outcome
+from ocp_trio.claude.lines import ApiUsage, Assistant, Line, RateLimitEvent, Result, StreamEvent, System, User
+from ocp_trio.claude.messages import Messages
+from ocp_trio.completion import Activity, Batch, Completed, Event, Failed
+from ocp_trio.errors import UpstreamError
+
+__all__ = ["Reconciler"]
+
+logger = logging.getLogger("ocp_trio.claude")
+
+
+class Reconciler:
+    """Pure state of one answer; feed it lines in order.
+
+    Attributes:
+        done: The terminal event has been returned; whatever comes later is logged, never returned.
+        turn_over: The CLI has nothing more to do for this answer: its own result has come.
+        acks: Empty results seen so far: each confirms one message of history.
+    """
+
+    def __init__(self) -> None:
+        self.done = False
+        self.turn_over = False
+        self.acks = 0
+        self._out: list[Event] = []
+        self._messages = Messages(self._out)
+        self._compacting = False
+        self._error: str | None = None
+        self._resets_at: float | None = None
+
+    @property
+    def silent_by_nature(self) -> bool:
+        """Whether nothing is to be expected for minutes: a local tool runs, or a compaction."""
+        return self._compacting or bool(self._messages.open_calls)
+
+    def feed(self, lines: list[Line]) -> Batch:
+        """Return the events that these lines mean: at least one for each, up to the terminal one."""
+        out = self._out
+        out.clear()
+        for line in lines:
+            if self.done:
+                self._note_late(line)
+                continue
+            before = len(out)
+            try:
+                self._take(line)
+            except UpstreamError as error:
+                self._finish(Failed(error))
+            if len(out) == before:
+                out.append(Activity(line.kind))
+        return tuple(out)
+
+    def _note_late(self, line: Line) -> None:
+        if isinstance(line, Result):
+            self.turn_over = True
+            logger.info("late_event", extra={"kind": line.kind})
+
+    def _take(self, line: Line) -> None:
+        if line.parent_tool_use_id is not None:
+            # What a subagent says is not the answer.
+            return
+        match line:
+            case StreamEvent():
+                self._messages.stream(line.event, line.abandoned_blocks)
+            case Assistant() if line.is_api_error_message or line.error is not None:
+                self._error = line.error
+            case Assistant():
+                self._messages.aggregate(line.message)
+            case User():
+                self._user(line)
+            case Result():
+                self._result(line)
+            case System(subtype="status"):
+                self._compacting = line.status == "compacting"
+            case RateLimitEvent():
+                self._resets_at = line.rate_limit_info.resetsAt or self._resets_at
+
+    def _user(self, line: User) -> None:
+        for block in line.message.blocks:
+            self._messages.open_calls.discard(block.tool_use_id)
+        reason = self._messages.stop_reason
+        if line.isSynthetic and outcome.finish_reason(reason) in ("length", "content_filter"):
+            # The CLI is about to ask the model to go on; the client asked for an answer that ends here.
+            self._messages.finish()
+            self._complete(reason, None)
+
+    def _result(self, line: Result) -> None:
+        reasons = (self._messages.stop_reason, line.stop_reason)
+        if line.num_turns == 0 and not line.is_error and not line.result:
+            self.acks += 1
+            return
+        self.turn_over = True
+        if line.api_error == "max_output_tokens" or line.subtype == "error_max_turns":
+            self._messages.finish()
+            self._complete("max_tokens", line.usage)
+        elif line.is_error and "refusal" in reasons:
+            self._messages.finish()
+            self._complete("refusal", line.usage)
+        elif line.is_error:
+            self._finish(Failed(outcome.classify(line, self._error, self._resets_at)))
+        else:
+            self._messages.finish(line.result)
+            self._complete(reasons[0] or reasons[1], line.usage)
+
+    def _complete(self, stop_reason: str | None, usage: ApiUsage | None) -> None:
+        reason = outcome.finish_reason(stop_reason)
+        # The CLI's own tools have been executed: to the client the answer is simply complete.
+        self._finish(Completed("stop" if reason == "tool_calls" else reason, self._messages.usage(usage)))
+
+    def _finish(self, event: Completed | Failed) -> None:
+        self.done = True
+        self._out.append(event)

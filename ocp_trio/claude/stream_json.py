@@ -1,0 +1,76 @@
+"""Decode what the CLI prints under ``--output-format stream-json``: one JSON object per line."""
+
+import json
+
+import msgspec
+
+from ocp_trio.claude.lines import Assistant, Line, Other, RateLimitEvent, Result, StreamEvent, System, User
+from ocp_trio.streaming import MAX_LINE, LineDecoder
+
+__all__ = ["StreamJsonDecoder"]
+
+_KNOWN: dict[str, type[Line]] = {
+    str(line.__struct_config__.tag): line for line in (StreamEvent, Assistant, User, System, RateLimitEvent, Result)
+}
+_decode_line = msgspec.json.Decoder(StreamEvent | Assistant | User | System | RateLimitEvent | Result).decode
+
+
+class StreamJsonDecoder:
+    """Incremental decoder without I/O.
+
+    Args:
+        max_line: Longest line accepted, in bytes.
+
+    Attributes:
+        odd_lines: How many lines were no object of a known shape, blank ones included. What is sound of them is kept.
+    """
+
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._lines = LineDecoder(max_line)
+        self.odd_lines = 0
+
+    def feed(self, data: bytes) -> list[Line]:
+        """Take the next piece of output and return the lines that it completes.
+
+        Raises:
+            LineTooLongError: a line passed ``max_line``.
+        """
+        return self._decode(self._lines.feed(data))
+
+    def flush(self) -> list[Line]:
+        """Return a last line that has no line feed, if it is whole."""
+        last = self._lines.flush()
+        return self._decode([last]) if last else []
+
+    def _decode(self, raw_lines: list[bytes]) -> list[Line]:
+        lines: list[Line] = []
+        for raw in raw_lines:
+            try:
+                lines.append(_decode_line(raw))
+            except (msgspec.DecodeError, RecursionError):
+                lines += self._decode_odd(raw)
+        return lines
+
+    def _decode_odd(self, raw: bytes) -> list[Line]:
+        """Decode a line of another type, with lone surrogates (msgspec refuses them), or with fields of other types."""
+        try:
+            fields = json.loads(raw.decode(errors="replace"))
+        except (ValueError, RecursionError):
+            fields = None
+        if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
+            self.odd_lines += 1
+            return []
+        line = _KNOWN.get(fields["type"])
+        if line is None:
+            return [Other(name=fields["type"])]
+        sound = {name: value for name, value in fields.items() if _is_sound(line, fields["type"], name, value)}
+        self.odd_lines += len(sound) < len(fields)
+        return [msgspec.convert(sound, line)]
+
+
+def _is_sound(line: type[Line], tag: str, name: str, value: object) -> bool:
+    try:
+        msgspec.convert({"type": tag, name: value}, line)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,198 @@
+"""The composition root: settings become backends, an application, a listening socket and an orderly end."""
+
+import errno
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve
+
+from ocp_trio import hypercorn_hardening
+from ocp_trio.claude import HOW_TO_INSTALL, AbsentClaude, find_claude, open_claude
+from ocp_trio.claude.command import child_environment
+from ocp_trio.claude.version import OLDEST, read_version
+from ocp_trio.completion import Backend
+from ocp_trio.demo import DemoBackend
+from ocp_trio.errors import OcpError, SettingError
+from ocp_trio.logs import LogRing, open_logs
+from ocp_trio.settings import Settings
+from ocp_trio.web import Lifecycle, create_app
+
+__all__ = ["Application", "run_server"]
+
+KEEP_ALIVE = 75.0
+"""Seconds that an idle connection stays open: longer than the pools of the usual clients keep theirs."""
+BACKLOG = 1024
+"""Connections that may wait to be accepted."""
+
+logger = logging.getLogger("ocp_trio.server")
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Application:
+    """The ASGI application; what it needs is opened and closed by its lifespan.
+
+    Args:
+        settings: All of them.
+        environment: What the child's is chosen from, usually `os.environ`.
+        demo: Serve the model ``demo`` even where the CLI is found.
+    """
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str], *, demo: bool = False) -> None:
+        self._settings = settings
+        self._environment = environment
+        self._demo = demo
+        self._lifecycle = Lifecycle()
+        self._app: Callable[[dict[str, Any], Receive, Send], Awaitable[None]] | None = None
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            assert self._app is not None, "the server has to run the lifespan protocol"
+            await self._app(scope, receive, send)
+
+    async def drain(self) -> None:
+        """Bring all requests to an end: after the shutdown grace period each gets an error that says why."""
+        settings = self._settings
+        logger.info("draining", extra={"active": self._lifecycle.active.value})
+        await self._lifecycle.drain(settings.shutdown_grace, settings.kill_grace + 2)
+
+    def end_now(self) -> None:
+        """Cut the grace period of a drain short."""
+        self._lifecycle.stopping.set()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            async with self._open():
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+        except OcpError as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+        else:
+            await send({"type": "lifespan.shutdown.complete"})
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[None]:
+        ring = LogRing()
+        async with AsyncExitStack() as stack:
+            stack.enter_context(open_logs(ring))
+            backends = await stack.enter_async_context(self._open_backends())
+            app = create_app(backends, self._settings, ring=ring, lifecycle=self._lifecycle)
+            self._app = app  # type: ignore[assignment]  # Quart types ASGI messages one by one
+            yield
+
+    @asynccontextmanager
+    async def _open_backends(self) -> AsyncIterator[tuple[Backend, ...]]:
+        settings, environment = self._settings, self._environment
+        if "HOME" not in environment:
+            logger.warning(
+                "no_home", extra={"hint": "HOME is not set: the CLI's login is looked for in the passwd home"}
+            )
+        binary = find_claude({**environment, "CLAUDE_BIN": settings.claude_bin})
+        if binary is None:
+            logger.warning("claude_missing", extra={"hint": HOW_TO_INSTALL, "served": ["demo"]})
+            yield AbsentClaude(), DemoBackend()
+            return
+        async with (
+            open_claude(
+                binary,
+                environment=environment,
+                pass_environment=settings.child_env,
+                max_concurrent=settings.max_concurrent,
+                max_queue=settings.max_queue,
+                retry_after=settings.queue_retry_after,
+                grace_period=settings.kill_grace,
+                stall_timeout=settings.stall_timeout,
+                allowed_tools=settings.allowed_tools,
+                mcp_config=settings.mcp_config or None,
+                setting_sources=settings.setting_sources,
+            ) as claude,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(_check_version, binary, child_environment(environment, also=settings.child_env))
+            yield (claude, DemoBackend()) if self._demo else (claude,)
+            nursery.cancel_scope.cancel()
+
+
+async def _check_version(binary: str, environment: Mapping[str, str]) -> None:
+    version = await read_version(binary, environment)
+    if version is None:
+        logger.warning("claude_version_unknown", extra={"hint": "the program did not tell its version: CLAUDE_BIN?"})
+    elif version < OLDEST:
+        found, oldest = (".".join(map(str, each)) for each in (version, OLDEST))
+        logger.warning("claude_old", extra={"found": found, "oldest": oldest, "hint": "update the CLI"})
+    else:
+        logger.info("claude_found", extra={"version": ".".join(map(str, version))})
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """Bind the listening socket.
+
+    Raises:
+        SettingError: the address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in settings.bind else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.bind.strip("[]"), settings.port))
+        listener.listen(BACKLOG)
+    except UnicodeError as error:
+        listener.close()
+        raise SettingError("CLAUDE_BIND", settings.bind, "this is no host name") from error
+    except OSError as error:
+        listener.close()
+        problem = f"cannot listen on {settings.bind} port {settings.port}: {error.strerror}"
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise SettingError("CLAUDE_BIND", settings.bind, problem) from error
+        raise SettingError("CLAUDE_PROXY_PORT", settings.port, problem) from error
+    return listener
+
+
+async def run_server(settings: Settings, environment: Mapping[str, str], *, demo: bool) -> None:
+    """Serve until SIGTERM or SIGINT; a second signal cuts the grace period short.
+
+    Raises:
+        SettingError: the port is taken, or the address is not this machine's.
+    """
+    application = Application(settings, environment, demo=demo)
+    stop = trio.Event()
+    config = Config()
+    config.accesslog, config.errorlog, config.loglevel = None, "-", "WARNING"
+    config.keep_alive_timeout, config.backlog, config.include_server_header = KEEP_ALIVE, BACKLOG, False
+    listener = _listen(settings)
+    address, port = listener.getsockname()[:2]
+    # Hypercorn takes the descriptor over, and closes it.
+    config.bind = [f"fd://{listener.detach()}"]
+    hypercorn_hardening.install(write_timeout=settings.write_timeout, drain=application.drain)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_watch_signals, stop, application.end_now)
+        host = f"[{address}]" if ":" in address else address
+        print(f"ocp-trio listens on http://{host}:{port}", flush=True)  # noqa: T201 (the one line for a person)
+        await serve(application, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]  # as above
+        nursery.cancel_scope.cancel()
+
+
+async def _watch_signals(
+    stop: trio.Event, end_now: Callable[[], None], task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    numbers = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        # That is what nohup is for.
+        numbers.remove(signal.SIGHUP)
+    with trio.open_signal_receiver(*numbers) as signals:
+        task_status.started()
+        async for _ in signals:
+            if stop.is_set():
+                end_now()
+            stop.set()

@@ -1,0 +1,253 @@
+"""Run a child process for the length of a block: nothing of it outlives the block."""
+
+import fcntl
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import termios
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from math import inf
+from pathlib import Path
+from typing import Protocol
+
+import trio
+
+from ocp_trio.errors import ChildSpawnError
+from ocp_trio.streaming import descendants
+from ocp_trio.streaming.groups import unwrap_lone_error
+
+__all__ = ["Child", "ChildProcess", "open_child_process"]
+
+READ_SIZE = 2**16
+"""Bytes asked for at once: what a pipe holds."""
+STDERR_TAIL = 8 * 2**10
+"""Bytes of the newest error output that are kept."""
+DRAIN = 0.1
+"""Seconds that more output is waited for once the child has exited and something else still holds its pipe."""
+REAP = 1.0
+"""Seconds that the kernel may take to end a killed process."""
+SETPRIV = shutil.which("setpriv", path="/usr/bin:/bin:/usr/local/bin")
+"""The tool that makes the kernel kill the child when the thread that spawned it dies; None where it is missing."""
+
+
+class Child(Protocol):
+    """What its user sees of a child, be it a `ChildProcess` or a double of `ocp_trio.testing`.
+
+    Attributes:
+        pid: Its process id, which is also that of its process group.
+        stdin: Where its input goes; close it to say that nothing follows.
+        exited: Set once it has been reaped.
+        stderr_tail: The newest of its error output, at most 8 KiB. Never for a client's eyes.
+    """
+
+    pid: int
+    stdin: trio.abc.SendStream
+    exited: trio.Event
+    stderr_tail: bytes
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status, negative for a signal; None while it runs."""
+        ...
+
+    async def receive_some(self) -> bytes:
+        """Return the next piece of its output, of at most 64 KiB; ``b""`` at the end.
+
+        The end is the pipe's, or comes a moment (0.1 s of waiting) after the child's exit where a grandchild holds the
+        pipe open. Nothing that the child itself has written is lost.
+
+        Cancellation: at once; nothing is lost.
+        """
+        ...
+
+
+class ChildProcess(Child):
+    """A running child; made by `open_child_process`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], pidfd: int, stdin: int, stdout: int, stderr: int) -> None:
+        self.pid = process.pid
+        self.stdin = trio.lowlevel.FdStream(stdin)
+        self.exited = trio.Event()
+        self.stderr_tail = b""
+        self._process = process
+        self._pidfd = pidfd
+        self._stdout = trio.lowlevel.FdStream(stdout)
+        self._stderr = trio.lowlevel.FdStream(stderr)
+        self._group_left = True
+        self._owed = 0
+        self._drain_left = DRAIN
+        self._reading_since = -inf
+        self._reading = trio.CancelScope()
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status; None while it runs."""
+        return self._process.returncode
+
+    async def receive_some(self) -> bytes:
+        """Return the next piece of its output."""
+        self._reading_since = trio.current_time()
+        with trio.CancelScope(deadline=self._read_deadline()) as self._reading:
+            data = await self._stdout.receive_some(READ_SIZE)
+            if self.exited.is_set():
+                self._owed -= len(data)
+                self._drain_left -= trio.current_time() - self._reading_since
+            return data
+        return b""
+
+    def _read_deadline(self) -> float:
+        """Return when to take the output as ended: never before all that the child itself has written is read."""
+        return self._reading_since + self._drain_left if self.exited.is_set() and self._owed <= 0 else inf
+
+    async def watch_exit(self, scope: trio.CancelScope) -> None:
+        """Reap the child when it exits, or stop waiting when ``scope`` is cancelled."""
+        try:
+            with scope:
+                await trio.lowlevel.wait_readable(self._pidfd)
+        finally:
+            os.close(self._pidfd)
+        if scope.cancelled_caught or self._process.poll() is None:
+            return
+        # Its id may be given to another process from now on, unless there is somebody left in its group.
+        self._group_left = _signal_group(self.pid, 0)
+        self._owed = _readable(self._stdout.fileno())
+        self.exited.set()
+        self._reading_since = trio.current_time()
+        self._reading.deadline = self._read_deadline()
+
+    async def drain_stderr(self, scope: trio.CancelScope) -> None:
+        """Read error output until ``scope`` is cancelled, so that the child never blocks on it."""
+        with scope:
+            async for data in self._stderr:
+                self.stderr_tail = (self.stderr_tail + data)[-STDERR_TAIL:]
+
+    async def end(self, grace_period: float) -> None:
+        """Terminate the group, then kill what is left of it and of its descendants, and reap the child."""
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + grace_period + REAP):
+            if self.exited.is_set():
+                self._kill_group()
+                return
+            # Looked up while the child still runs: afterwards nobody knows whose children they were.
+            with descendants.of(self.pid) as family:
+                with trio.move_on_after(grace_period):
+                    await self._terminate(family)
+                family.signal(signal.SIGKILL)
+                self._kill_group()
+                await self.exited.wait()
+                await family.wait()
+
+    async def _terminate(self, family: descendants.Family) -> None:
+        _signal_group(self.pid, signal.SIGTERM)
+        await self.exited.wait()
+        # Tools run in sessions of their own: the group's signal has not reached them.
+        family.signal(signal.SIGTERM)
+        await family.wait()
+
+    def _kill_group(self) -> None:
+        if self._group_left:
+            _signal_group(self.pid, signal.SIGKILL)
+
+    async def aclose(self) -> None:
+        """Close all three pipes, at once."""
+        # Shielded, or a caller that has been cancelled would close the first one only.
+        with trio.CancelScope(shield=True):
+            for stream in (self.stdin, self._stdout, self._stderr):
+                await trio.aclose_forcefully(stream)
+
+
+def _signal_group(pgid: int, number: int) -> bool:
+    """Send a signal to a process group; 0 sends none. Return whether there is anybody in it."""
+    try:
+        os.killpg(pgid, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # Somebody who has become another user.
+        return True
+    return True
+
+
+def _readable(fd: int) -> int:
+    """Return how many bytes a pipe holds."""
+    return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0])
+
+
+def _hold(process: subprocess.Popen[bytes]) -> int:
+    """Return a file descriptor of a process that has just been started; without one, it is not left running."""
+    try:
+        return os.pidfd_open(process.pid)
+    except OSError:
+        process.kill()
+        process.wait()
+        raise
+
+
+def _spawn(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> ChildProcess:
+    """Start the child in this thread: its parent-death signal is bound to the thread that spawns it."""
+    if not (Path(command[0]).is_file() and os.access(command[0], os.X_OK)):
+        raise ChildSpawnError("the program could not be started: it is missing or not executable")
+    prefix = [SETPRIV, "--pdeathsig", "KILL", "--"] if SETPRIV else []
+    ours: list[int] = []
+    theirs: list[int] = []
+    try:
+        for end in (1, 0, 0):
+            pipe = os.pipe()
+            ours.append(pipe[end])
+            theirs.append(pipe[1 - end])
+        process = subprocess.Popen(
+            [*prefix, *command],
+            stdin=theirs[0],
+            stdout=theirs[1],
+            stderr=theirs[2],
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+        ours.insert(0, _hold(process))
+    except OSError as error:
+        for fd in ours:
+            os.close(fd)
+        raise ChildSpawnError(f"the program could not be started: {os.strerror(error.errno or 0)}") from error
+    finally:
+        for fd in theirs:
+            os.close(fd)
+    return ChildProcess(process, *ours)
+
+
+@asynccontextmanager
+async def open_child_process(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, grace_period: float = 5.0
+) -> AsyncIterator[ChildProcess]:
+    """Run ``command`` in a process group of its own for the length of a block.
+
+    On Linux the child is also killed by the kernel when the calling thread dies. Call it from the main thread.
+
+    Args:
+        command: Path of the program and its arguments; never a shell string.
+        env: The whole environment of the child.
+        cwd: Its working directory; None for the caller's.
+        grace_period: Seconds between SIGTERM and SIGKILL; 0 kills at once.
+
+    Cancellation: leaving the block, for whatever cause, terminates the group, kills what is left of it and of its
+    descendants after ``grace_period`` and reaps the child, shielded, within ``grace_period + 1`` seconds.
+
+    Raises:
+        ChildSpawnError: the program could not be started.
+    """
+    child = _spawn(command, env, cwd)
+    # Shielded: the caller's cancellation must not stop the reaping that it causes. They end below, with the block.
+    exit_scope, stderr_scope = trio.CancelScope(shield=True), trio.CancelScope(shield=True)
+    with unwrap_lone_error():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child.watch_exit, exit_scope)
+            nursery.start_soon(child.drain_stderr, stderr_scope)
+            try:
+                yield child
+            finally:
+                await child.end(grace_period)
+                exit_scope.cancel()
+                stderr_scope.cancel()
+                await child.aclose()

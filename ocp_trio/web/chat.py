@@ -1,0 +1,112 @@
+"""Answer one chat completion: run its exchange, say once how it ended."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from math import inf
+from typing import TypeAlias, cast
+
+import trio
+
+from ocp_trio.completion import Backend, CompletionRequest, Failed
+from ocp_trio.errors import InternalError, OcpError, ShuttingDownError, TotalTimeoutError
+from ocp_trio.openai.errors import error_object
+from ocp_trio.streaming import run_exchange
+from ocp_trio.web.connection import Send
+from ocp_trio.web.lifecycle import Lifecycle
+from ocp_trio.web.sinks import BEAT, Headers, Item, Sink, is_last
+from ocp_trio.web.stats import Stats
+
+__all__ = ["ChatAnswer"]
+
+Source: TypeAlias = AbstractAsyncContextManager[AsyncIterator[Item]]
+
+logger = logging.getLogger("ocp_trio.web")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatAnswer:
+    """A response to be: everything that it takes to answer one request.
+
+    Attributes:
+        request_id: Names the request in headers and logs.
+        backend: Produces the completion.
+        request: What to complete.
+        make_sink: Makes what writes to the client.
+        heartbeat_interval: Seconds of silence before a heartbeat; infinite for none.
+        arrived: When the request arrived, by Trio's clock.
+        timeout: Seconds from then until it is ended; infinite for never.
+        session: What the client calls the conversation; for the log.
+    """
+
+    request_id: str
+    backend: Backend
+    request: CompletionRequest
+    make_sink: Callable[[Send, Headers], Sink]
+    heartbeat_interval: float = inf
+    arrived: float
+    timeout: float
+    session: str | None
+    lifecycle: Lifecycle
+    stats: Stats
+
+    async def respond(self, send: Send, headers: Headers) -> None:
+        """Send the whole response.
+
+        Cancellation: the client has left, or the server ends: the backend's stream is ended within its own bound.
+        """
+        self.stats.total += 1
+        sink = self.make_sink(send, headers)
+        logger.info("request_start", extra={"id": self.request_id, "model": self.request.model})
+        try:
+            with self.lifecycle.completion():
+                await self._exchange(sink)
+        except Exception:
+            # The request's boundary: a defect ends this request, with an answer, and no other.
+            logger.exception("internal_error", extra={"id": self.request_id})
+            await sink.write((Failed(InternalError("internal error")),))
+        finally:
+            self._account(sink)
+
+    async def _exchange(self, sink: Sink) -> None:
+        async def write(item: Item) -> bool:
+            written = await sink.write(item)
+            if item is BEAT and sink.beats == 1:
+                interval = round(self.heartbeat_interval * 1000)
+                logger.info("heartbeat_active", extra={"session": self.session, "intervalMs": interval})
+            return written
+
+        await run_exchange(
+            cast("Source", self.backend.stream(self.request)),
+            write,
+            is_last=is_last,
+            failed=lambda error: (Failed(error),),
+            beat=BEAT,
+            heartbeat_interval=self.heartbeat_interval,
+            cut=self._cut,
+        )
+
+    async def _cut(self) -> OcpError:
+        """Return why the exchange has to end early, when it has to."""
+        with trio.move_on_at(self.arrived + self.timeout):
+            await self.lifecycle.stopping.wait()
+            return ShuttingDownError("the server is shutting down")
+        return TotalTimeoutError(self.timeout)
+
+    def _account(self, sink: Sink) -> None:
+        error = sink.outcome.error if isinstance(sink.outcome, Failed) else None
+        cancelled = sink.outcome is None
+        self.stats.count(error, cancelled=cancelled)
+        outcome = "cancelled" if cancelled else error_object(error).code if error else "ok"
+        seconds = round(trio.current_time() - self.arrived, 3)
+        logger.info(
+            "request_end",
+            extra={
+                "id": self.request_id,
+                "model": self.request.model,
+                "outcome": outcome,
+                "seconds": seconds,
+                "heartbeats": sink.beats,
+            },
+        )

@@ -1,0 +1,101 @@
+"""Decide who may call: keys, and what a web page that some browser shows may do."""
+
+import hmac
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from werkzeug.datastructures import Headers
+
+from ocp_trio.errors import InvalidApiKeyError, InvalidRequestError, PermissionDeniedError
+from ocp_trio.settings import is_loopback
+
+__all__ = ["CORS_HEADERS", "check_host", "check_key", "check_origin"]
+
+CORS_HEADERS: Mapping[str, str] = {
+    "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
+    "Access-Control-Allow-Headers": (
+        "authorization, content-type, x-api-key, x-request-id, x-session-id, x-conversation-id, x-ocp-heartbeat, "
+        "x-ocp-heartbeat-format, x-ocp-reasoning, openai-organization, openai-project, x-stainless-arch, "
+        "x-stainless-async, x-stainless-custom-poll-interval, x-stainless-helper-method, x-stainless-lang, "
+        "x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, "
+        "x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout"
+    ),
+    "Access-Control-Expose-Headers": "x-request-id, retry-after, x-should-retry, x-ocp-ignored",
+    "Access-Control-Max-Age": "86400",
+}
+"""What a browser is told when it asks before a request; the headers are those that the official clients send."""
+
+
+def _is_known(host: str | None, allowed: Iterable[str]) -> bool:
+    return host is not None and (is_loopback(host) or host.lower() in {name.lower() for name in allowed})
+
+
+def _host_name(netloc: str) -> str | None:
+    try:
+        return urlsplit(f"//{netloc}").hostname
+    except ValueError:
+        return None
+
+
+def check_host(host: str, allowed: Iterable[str]) -> None:
+    """Refuse a foreign ``Host`` on a loopback server: some page's own name, pointed at this machine.
+
+    Args:
+        host: The header, with or without a port; empty where an old client sends none.
+        allowed: Names that are not foreign beside the loopback's.
+
+    Raises:
+        PermissionDeniedError: the name is foreign.
+    """
+    if host and not _is_known(_host_name(host), allowed):
+        raise PermissionDeniedError("this host name is not served here: OCP_ALLOWED_HOSTS names those that are")
+
+
+def check_origin(origin: str | None, allowed: Iterable[str]) -> None:
+    """Refuse a page of another site.
+
+    Raises:
+        PermissionDeniedError: the request comes from one.
+    """
+    if origin is not None and not _is_known(_origin_host(origin), allowed):
+        raise PermissionDeniedError("a page of this origin may not call this server without a key")
+
+
+def _origin_host(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).hostname
+    except ValueError:
+        return None
+
+
+def check_key(headers: Headers, key: str) -> None:
+    """Accept ``Authorization: Bearer KEY`` (in any case, with any spaces) or ``x-api-key: KEY``.
+
+    Raises:
+        InvalidApiKeyError: no key, a wrong one, or two that differ.
+    """
+    sent = {value.strip() for value in headers.getlist("x-api-key")}
+    for value in headers.getlist("authorization"):
+        scheme, _, rest = value.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            raise InvalidApiKeyError("the Authorization header has to read `Bearer KEY`")
+        sent.add(rest.strip())
+    sent.discard("")
+    if not sent:
+        raise InvalidApiKeyError("an API key is required: send `Authorization: Bearer KEY`")
+    if len(sent) > 1:
+        raise InvalidApiKeyError("two different API keys were sent")
+    # Compared as bytes, in constant time: a str with other than ASCII characters cannot be.
+    if not hmac.compare_digest(sent.pop().encode("utf-8", "surrogateescape"), key.encode()):
+        raise InvalidApiKeyError("the API key is wrong")
+
+
+def whole_number(name: str, text: str, low: int, high: int) -> int:
+    """Read a query parameter or header.
+
+    Raises:
+        InvalidRequestError: it is no whole number between the bounds.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) < 19 and low <= int(text) <= high):
+        raise InvalidRequestError(f"{name} has to be a whole number from {low} to {high}", param=name)
+    return int(text)

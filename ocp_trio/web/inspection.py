@@ -1,0 +1,97 @@
+"""What a server tells of itself: ``/v1/models``, ``/health``, ``/logs``."""
+
+from typing import Any
+
+import trio
+from quart import request
+
+from ocp_trio import __version__
+from ocp_trio.completion import Model
+from ocp_trio.errors import InvalidRequestError
+from ocp_trio.web.guards import whole_number
+from ocp_trio.web.site import Site
+
+__all__ = ["health", "list_models", "newest_logs", "one_model"]
+
+CREATED = 1_764_460_800
+"""When the models were "created", in seconds since the epoch: clients want a number that does not change."""
+LEVELS = ("debug", "info", "warning", "error", "critical")
+
+
+def _model(model: Model, owner: str) -> dict[str, Any]:
+    return {
+        "id": model.id,
+        "object": "model",
+        "created": CREATED,
+        "owned_by": owner,
+        "context_window": model.context_window,
+        "max_output_tokens": model.max_output,
+    }
+
+
+def list_models(site: Site) -> dict[str, Any]:
+    """Return OpenAI's list of models."""
+    data = [_model(model, backend.name) for backend in site.backends for model in backend.models]
+    return {"object": "list", "data": data}
+
+
+def one_model(site: Site, name: str) -> dict[str, Any]:
+    """Return one model by its id or alias.
+
+    Raises:
+        ModelNotFoundError: it is not served.
+    """
+    backend, model_id = site.backend_for(name)
+    known = {model.id: model for model in backend.models}
+    return _model(known.get(model_id, Model(model_id, 0, 0)), backend.name)
+
+
+def health(site: Site) -> dict[str, Any]:
+    """Return the state of the server; times are in milliseconds. Nothing in it is secret."""
+    stats, settings = site.stats, site.settings
+    slots = next((backend.slots for backend in site.backends if hasattr(backend, "slots")), None)
+    queued = slots.queued if slots else 0
+    rejections = slots.rejections if slots else 0
+    return {
+        "status": "draining" if site.lifecycle.draining else "ok",
+        "version": __version__,
+        "uptime": round((trio.current_time() - site.started) * 1000),
+        "authMode": settings.auth_mode,
+        "instanceName": settings.instance_name,
+        "backends": [backend.name for backend in site.backends],
+        "config": {
+            "timeout": 0 if settings.timeout == float("inf") else round(settings.timeout * 1000),
+            "maxConcurrent": settings.max_concurrent,
+        },
+        "stats": {
+            "totalRequests": stats.total,
+            "activeRequests": site.lifecycle.active.value,
+            "succeeded": stats.succeeded,
+            "errors": stats.errors,
+            "timeouts": stats.timeouts,
+            "cancelled": stats.cancelled,
+            "queued": queued,
+            "queueRejections": rejections,
+        },
+        "concurrency": {
+            "maxConcurrent": settings.max_concurrent,
+            "maxQueue": settings.max_queue,
+            "inflight": slots.in_flight if slots else 0,
+            "queued": queued,
+            "queueRejections": rejections,
+        },
+    }
+
+
+def newest_logs(site: Site) -> dict[str, Any]:
+    """Return the newest log entries, as ``?n=&level=&event=`` ask for them.
+
+    Raises:
+        InvalidRequestError: ``n`` or ``level`` make no sense.
+    """
+    count = whole_number("n", request.args.get("n", "100"), 0, 10_000)
+    level = request.args.get("level")
+    if level is not None and level not in LEVELS:
+        raise InvalidRequestError(f"level has to be one of {', '.join(LEVELS)}", param="level")
+    entries = site.ring.newest(count, level=level, event=request.args.get("event"))
+    return {"count": len(entries), "level": level or "all", "entries": entries}

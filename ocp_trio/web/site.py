@@ -1,0 +1,46 @@
+"""What the routes of one server share."""
+
+from dataclasses import dataclass, field
+
+import trio
+from quart import Response
+from quart_trio.wrappers import TrioResponse
+
+from ocp_trio.completion import Backend
+from ocp_trio.errors import ModelNotFoundError, OcpError
+from ocp_trio.logs import LogRing
+from ocp_trio.openai.errors import error_response
+from ocp_trio.settings import Settings
+from ocp_trio.web.lifecycle import Lifecycle
+from ocp_trio.web.stats import Stats
+
+__all__ = ["Site", "failure"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """The backends of a server, its settings, and what it knows of itself."""
+
+    backends: tuple[Backend, ...]
+    settings: Settings
+    ring: LogRing
+    lifecycle: Lifecycle
+    stats: Stats = field(default_factory=Stats)
+    started: float = field(default_factory=trio.current_time)
+
+    def backend_for(self, model: str) -> tuple[Backend, str]:
+        """Return the backend that serves a model, and its id there.
+
+        Raises:
+            ModelNotFoundError: none does.
+        """
+        for backend in self.backends:
+            if resolved := backend.resolve(model):
+                return backend, resolved
+        raise ModelNotFoundError(f"the model {model[:100]!r} does not exist here: GET /v1/models lists those that do")
+
+
+def failure(error: OcpError) -> Response:
+    """Make the response that reports an error."""
+    report = error_response(error)
+    return TrioResponse(report.body, status=report.status, headers=dict(report.headers))

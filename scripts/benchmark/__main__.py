@@ -1,0 +1,115 @@
+"""Measure how fast the server is, beside a bare floor and any other server of its kind, and print a table."""
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from client import MeasureError
+from figures import Group, Results, row, titles
+from pieces import make_fake
+from rows_flow import BURST, LONG_LINE, PACED, PACED_MANY
+from rows_requests import DISCONNECT, IDLE, LATENCY, RATE, STOPPED, STUBBORN
+from servers import Opener, open_floor, open_ours, open_url
+
+GROUPS = {
+    group.name: group
+    for group in (BURST, PACED, PACED_MANY, LATENCY, RATE, DISCONNECT, STUBBORN, IDLE, STOPPED, LONG_LINE)
+}
+
+
+def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    rows = ", ".join(GROUPS)
+    parser.add_argument("--only", metavar="ROWS", default=",".join(GROUPS), help=f"some of {rows}")
+    parser.add_argument("--seconds", type=float, default=5.0, help="length of what is measured over time (%(default)s)")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each row, whose median counts (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="the same as --seconds 2 --repeat 1")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all numbers to a file")
+    parser.add_argument(
+        "--url",
+        action="append",
+        default=[],
+        metavar="NAME=URL",
+        help="measure this server as well; it has to run with CLAUDE_BIN=FOLDER/cli/claude and enough slots",
+    )
+    parser.add_argument("--fake-folder", type=Path, metavar="FOLDER", help="make the fake claude there, and leave it")
+    parser.add_argument("--server", metavar="COMMAND", help="start this in place of `python -m ocp_trio serve`")
+    chosen = parser.parse_args(arguments)
+    if chosen.quick:
+        chosen.seconds, chosen.repeat = 2.0, 1
+    chosen.only = [name.strip() for name in chosen.only.split(",")]
+    if unknown := set(chosen.only) - set(GROUPS):
+        parser.error(f"no such row: {', '.join(unknown)}; there are {rows}")
+    if not all("=http://" in each for each in chosen.url):
+        parser.error("--url takes NAME=http://…")
+    return chosen
+
+
+def describe_machine() -> dict[str, object]:
+    """Return where and when this was measured."""
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "processor": models[0].partition(":")[2].strip() if models else platform.machine(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "trio": version("trio"),
+    }
+
+
+def measure(group: Group, openers: dict[str, Opener], results: Results, *, seconds: float, repeat: int) -> list[str]:
+    """Measure one group on each server in turn; return what went wrong."""
+    problems = []
+    for _ in range(repeat):
+        for name, opener in openers.items():
+            try:
+                with opener(group.settings) as subject:
+                    results.add(name, group.measure(subject, seconds))
+            except (MeasureError, OSError) as error:
+                problems.append(f"bench: {group.name} of {name}: {error}")
+    return problems
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the benchmark; return 1 if something could not be measured. A missed target is no failure."""
+    chosen = parse_arguments(arguments)
+    command = shlex.split(chosen.server) if chosen.server else [sys.executable, "-m", "ocp_trio", "serve"]
+    results, machine = Results(), describe_machine()
+    problems: list[str] = []
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ocp-bench-")))
+        folder = chosen.fake_folder.absolute() if chosen.fake_folder else scratch
+        folder.mkdir(parents=True, exist_ok=True)
+        cli, floor = make_fake(folder)
+        openers = {"ours": open_ours(command, cli, scratch), "floor": open_floor(floor, scratch)}
+        for each in chosen.url:
+            name, _, url = each.partition("=")
+            openers[name] = open_url(name, url, cli)
+        others = [name for name in openers if name != "ours"]
+        print(titles(others), flush=True)
+        for name in chosen.only:
+            problems += measure(GROUPS[name], openers, results, seconds=chosen.seconds, repeat=chosen.repeat)
+            for figure in GROUPS[name].figures:
+                print(row(figure, results, others), flush=True)
+    if chosen.json:
+        figures = {f.key: results.report(f, list(openers)) for name in chosen.only for f in GROUPS[name].figures}
+        chosen.json.write_text(json.dumps({"machine": machine, "figures": figures}, indent=2) + "\n")
+    print("\n".join(problems), file=sys.stderr, end="\n" if problems else "")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

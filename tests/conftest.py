@@ -1,0 +1,47 @@
+"""What holds for every test: it leaves no process, no zombie and no thread behind."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+CACHED = "Trio thread "
+"""Trio keeps its worker threads for ten seconds, in case they are needed again."""
+
+
+def _children() -> set[int]:
+    """Return the children of this process, zombies among them."""
+    found: set[int] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        # A thread may end between the two looks.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.update(map(int, (thread / "children").read_bytes().split()))
+    return found
+
+
+def _threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if not thread.name.startswith(CACHED)}
+
+
+def _describe(pid: int) -> str:
+    """Say what a child is and in which state, then end it, so that later tests do not suffer from it."""
+    command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return f"{pid} {command or 'zombie'} ({state})"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    """Fail a test after which there are children or threads that were not there before it."""
+    children, threads = _children(), _threads()
+    yield
+    left = [_describe(pid) for pid in _children() - children]
+    assert not left, f"the test left processes behind: {', '.join(left)}"
+    running = [thread.name for thread in _threads() - threads]
+    assert not running, f"the test left threads behind: {', '.join(running)}"
