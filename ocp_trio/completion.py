@@ -16,6 +16,7 @@ from ocp_trio.errors import OcpError
 __all__ = [
     "Activity",
     "Backend",
+    "BackendState",
     "Batch",
     "Completed",
     "CompletionRequest",
@@ -23,19 +24,23 @@ __all__ = [
     "Failed",
     "FinishReason",
     "Image",
+    "JsonFormat",
     "Message",
     "Model",
     "Part",
     "Refusal",
+    "Sampling",
     "Started",
     "Text",
     "TextDelta",
     "TextEnd",
     "ThinkingDelta",
     "ThinkingEnd",
+    "Tool",
     "ToolCallDelta",
     "ToolCallEnd",
     "ToolCallStart",
+    "ToolChoice",
     "ToolResult",
     "ToolUse",
     "Usage",
@@ -78,17 +83,57 @@ Part: TypeAlias = Text | Image | ToolUse | ToolResult
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One turn of the conversation; a turn of either role may have any number of parts."""
+    """One turn of the conversation; a turn of either role may have any number of parts.
+
+    ``reasoning`` is what the model thought before an assistant's turn, where the caller tells it again.
+    """
 
     role: Literal["user", "assistant"]
     parts: tuple[Part, ...]
+    reasoning: str = ""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool on offer; ``parameters`` is the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class ToolChoice(msgspec.Struct, frozen=True):
+    """Whether tools may or must be called; ``names`` narrows it to some of them, empty means any."""
+
+    mode: Literal["none", "auto", "required"] = "auto"
+    names: tuple[str, ...] = ()
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    """How tokens are drawn, where a backend lets a caller say so; None leaves it to the model."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+
+
+class JsonFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer has to be JSON: what ``schema`` describes, or any object where it is None."""
+
+    schema: dict[str, Any] | None = None
+    name: str = "answer"
+    description: str | None = None
+    strict: bool | None = None
 
 
 class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to complete, whatever dialect it was asked in.
 
     ``messages`` alternate between the roles and end with a user's turn. ``system`` holds all system and developer
-    texts, in order. ``max_tokens`` of None leaves the limit to the model; ``effort`` of None likewise.
+    texts, in order. ``max_tokens`` of None leaves the limit to the model; ``effort`` of None likewise. ``caller`` names
+    whose request it is: nothing that a backend keeps is ever shared between two callers. ``session`` is what the caller
+    calls the conversation. A backend honours as much of the rest as its model takes.
     """
 
     model: str
@@ -96,6 +141,14 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
     system: str = ""
     max_tokens: int | None = None
     effort: str | None = None
+    caller: str = ""
+    session: str | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    parallel_tool_calls: bool = True
+    sampling: Sampling = Sampling()
+    stop: tuple[str, ...] = ()
+    response_format: JsonFormat | None = None
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -208,6 +261,15 @@ class Model(msgspec.Struct, frozen=True):
     aliases: tuple[str, ...] = ()
 
 
+class BackendState(msgspec.Struct, frozen=True):
+    """What an operator may want to know of a backend now; counts since its start, times in seconds."""
+
+    in_flight: int = 0
+    queued: int = 0
+    queue_rejections: int = 0
+    warm: dict[str, float] = {}
+
+
 class Backend(Protocol):
     """What produces a completion.
 
@@ -223,6 +285,11 @@ class Backend(Protocol):
     @property
     def models(self) -> tuple[Model, ...]:
         """What is served."""
+        ...
+
+    @property
+    def state(self) -> BackendState:
+        """What it does now."""
         ...
 
     def resolve(self, model: str) -> str | None:

@@ -6,7 +6,17 @@ from typing import Final
 
 import trio
 
-from ocp_trio.completion import Batch, Completed, CompletionRequest, Model, Started, TextDelta, TextEnd, Usage
+from ocp_trio.completion import (
+    BackendState,
+    Batch,
+    Completed,
+    CompletionRequest,
+    Model,
+    Started,
+    TextDelta,
+    TextEnd,
+    Usage,
+)
 
 __all__ = ["DemoBackend"]
 
@@ -27,6 +37,7 @@ class DemoBackend:
 
     name: Final = "demo"
     models = (Model("demo", 8_192, 8_192),)
+    state = BackendState()
 
     def __init__(self, *, pause: float = 6.0, gap: float = 0.03) -> None:
         self._pause = pause

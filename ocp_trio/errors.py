@@ -20,6 +20,7 @@
     │   ├── BackendUnavailableError
     │   │   └── ChildSpawnError
     │   ├── UpstreamAuthError
+    │   ├── StoreUnavailableError
     │   ├── ShuttingDownError
     │   └── InternalError
     └── UpstreamError                 the model's side failed
@@ -60,6 +61,7 @@ __all__ = [
     "SettingError",
     "ShuttingDownError",
     "StallFacts",
+    "StoreUnavailableError",
     "TotalTimeoutError",
     "UpstreamAuthError",
     "UpstreamError",
@@ -177,6 +179,10 @@ class ChildSpawnError(BackendUnavailableError):
 
 class UpstreamAuthError(OperatorError):
     """The CLI is not logged in, or upstream refused its credential."""
+
+
+class StoreUnavailableError(OperatorError):
+    """Keys, quotas, usage and cache cannot be reached now."""
 
 
 class ShuttingDownError(OperatorError):

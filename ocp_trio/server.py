@@ -116,6 +116,8 @@ class Application:
                 allowed_tools=settings.allowed_tools,
                 mcp_config=settings.mcp_config or None,
                 setting_sources=settings.setting_sources,
+                warm_pool=settings.warm_pool,
+                warm_conversations=settings.warm_conversations,
             ) as claude,
             trio.open_nursery() as nursery,
         ):

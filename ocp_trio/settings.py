@@ -52,6 +52,14 @@ def _flag(text: str) -> bool:
     return text == "1"
 
 
+def _switch(text: str) -> bool:
+    """Read a flag of the Node proxy's, which took more than 0 and 1."""
+    on, off = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+    if text.lower() not in on | off:
+        raise ValueError("0 or 1 is expected")
+    return text.lower() in on
+
+
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
@@ -99,6 +107,10 @@ class Settings:
     """Requests that wait for a child; one more is refused."""
     queue_retry_after: float = _setting("CLAUDE_QUEUE_RETRY_AFTER", default=5.0, parse=_between(1, 86_400))
     """Seconds that a refused client is asked to wait."""
+    warm_pool: int = _setting("CLAUDE_WARM_POOL", default=1, parse=_between(0, 100))
+    """Children that are started ahead of requests, about 150 MiB each; 0 turns that off."""
+    warm_conversations: int = _setting("CLAUDE_WARM_CONVERSATIONS", default=4, parse=_between(0, 1000))
+    """Children that stay for the next turn of their conversation, about 150 MiB each; 0 turns that off."""
     max_body_size: int = _setting("CLAUDE_MAX_BODY_SIZE", default=32 * 2**20, parse=_between(1, 2**40))
     """Bytes of a request's body."""
     kill_grace: float = _setting("CLAUDE_KILL_GRACE", default=5.0, parse=_grace)
@@ -107,6 +119,16 @@ class Settings:
     """Milliseconds after which a client that does not read is dropped; 0 waits for ever."""
     shutdown_grace: float = _setting("OCP_SHUTDOWN_GRACE", default=10.0, parse=_grace)
     """Milliseconds that running requests have to finish after SIGTERM or SIGINT."""
+    max_images: int = _setting("CLAUDE_MAX_IMAGES", default=20, parse=_between(0, 10_000))
+    """Images of a request; 0 takes none."""
+    max_image_bytes: int = _setting("CLAUDE_MAX_IMAGE_BYTES", default=5 * 2**20, parse=_between(1, 2**40))
+    """Bytes of one image, decoded."""
+    max_image_total_bytes: int = _setting("CLAUDE_MAX_IMAGE_TOTAL_BYTES", default=20 * 2**20, parse=_between(1, 2**40))
+    """Bytes of all images of a request, decoded."""
+    image_urls: bool = _setting("CLAUDE_IMAGE_ALLOW_URL", default=False, parse=_switch)
+    """1 passes images that are given by http or https addresses on; this server fetches none."""
+    structured_max_attempts: int = _setting("OCP_STRUCTURED_MAX_ATTEMPTS", default=3, parse=_between(1, 10))
+    """How often an answer is asked for until it is as ``response_format`` wants it."""
     system_prompt: str = _setting("CLAUDE_SYSTEM_PROMPT", default="")
     """System prompt of requests that bring none."""
     auth_mode: str = _setting("CLAUDE_AUTH_MODE", default="none", parse=_one_of("none", "shared"))

@@ -75,7 +75,6 @@ async def open_real(home: Path, *, env: dict[str, str] | None = None, **options:
     with trio.fail_after(LIMIT):
         async with open_mock_anthropic() as mock:
             environment = {**real_cli.environment(home, mock.url), **(env or {})}
-            async with open_claude(binary, environment=environment, pass_environment=PASSED, **options) as backend:
+            options = {"pass_environment": PASSED, **options}
+            async with open_claude(binary, environment=environment, **options) as backend:
                 yield RealBackend(backend, mock)
-
-

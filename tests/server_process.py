@@ -55,6 +55,9 @@ class Server:
             "CLAUDE_PROXY_PORT": "0",
             "CLAUDE_KILL_GRACE": "300",
             "OCP_SHUTDOWN_GRACE": "0",
+            # A child for each request and no other, unless a test is about those that wait.
+            "CLAUDE_WARM_POOL": "0",
+            "CLAUDE_WARM_CONVERSATIONS": "0",
         }
         self._log = logs / "output"
         with self._log.open("wb") as output:

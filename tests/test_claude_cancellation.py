@@ -217,7 +217,9 @@ async def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None
 
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
-            parent = await nursery.start(partial(trio.run_process, command, check=False))
+            # A killed parent leaves its temporary folders behind.
+            run_parent = partial(trio.run_process, command, env={"TMPDIR": str(tmp_path)}, check=False)
+            parent = await nursery.start(run_parent)
             [record] = await watching.wait_for(
                 tmp_path / "records", lambda: [run for run in fake_program.records(tmp_path) if run.queries]
             )

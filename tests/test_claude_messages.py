@@ -104,6 +104,22 @@ def test_half_a_character_at_the_end_of_a_block_is_replaced() -> None:
     assert said == [TextDelta("a"), TextDelta("\N{REPLACEMENT CHARACTER}"), TextEnd(), DONE]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [{"type": "assistant"}, {"type": "assistant", "message": 5}, {"type": "assistant", "message": {"content": ""}}],
+)
+def test_an_aggregate_that_says_nothing_changes_nothing(odd: Json) -> None:
+    begun = [message_start(), block(), delta("one"), odd, delta(" two"), odd]
+
+    assert words(*begun, assistant(text("one two")), odd, stop(), message_stop(), odd, result("one two")) == "one two"
+
+
+def test_an_aggregate_that_names_no_message_belongs_to_the_newest() -> None:
+    nameless = assistant(text("one"), message_id="")
+
+    assert words(message_start(), block(), delta("on"), nameless, stop(), message_stop(), result("one")) == "one"
+
+
 # Several blocks, several messages
 
 

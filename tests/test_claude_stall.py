@@ -120,7 +120,7 @@ async def test_a_consumer_that_reads_slowly_makes_no_child_stall(autojump_clock:
     program = ScriptedProgram([TEXT, 30, DONE, inf])
 
     async with open_scripted(program, stall_timeout=60.0) as backend, backend.stream(request()) as batches:
-        events = []
+        events: list[Event] = []
         async for batch in batches:
             events += batch
             await trio.sleep(DAY)

@@ -25,6 +25,15 @@ def test_messages_are_summed_where_it_reports_nothing() -> None:
     assert count.total(None) == Usage(input=11, output=41, cache_read=33, cache_write=22)
 
 
+def test_the_sum_so_far_can_be_read_at_any_time() -> None:
+    count = TokenCount()
+    count.begin_message(ApiUsage(1, 2, 3, 1))
+    assert count.so_far() == Usage(input=1, output=1, cache_read=3, cache_write=2)
+
+    count.update_output(ApiUsage(output_tokens=40))
+    assert count.so_far() == count.so_far() == count.total(None)
+
+
 def test_the_zeros_of_an_interrupted_turn_do_not_count() -> None:
     count = TokenCount()
     count.begin_message(ApiUsage(7, 0, 0, 2))

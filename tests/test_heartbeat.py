@@ -11,7 +11,7 @@ from writer import Writer, exchange
 
 from ocp_trio.streaming import open_rearm, run_heartbeat
 
-RUNS = 300
+RUNS = 200
 """Trio reverses the order of the tasks that become runnable in one instant, or not, by chance."""
 
 

@@ -14,6 +14,7 @@ from ocp_trio.completion import (
     Activity,
     Completed,
     Event,
+    Refusal,
     Started,
     TextDelta,
     TextEnd,
@@ -56,6 +57,7 @@ events = st.lists(
     st.one_of(
         st.builds(TextDelta, texts),
         st.builds(ThinkingDelta, texts),
+        st.builds(Refusal, texts),
         st.builds(ToolCallStart, st.integers(0, 3), texts, texts),
         st.builds(ToolCallDelta, st.integers(0, 3), texts),
         st.sampled_from(INVISIBLE),
@@ -129,6 +131,10 @@ def test_a_heartbeat_is_a_whole_chunk_that_says_nothing() -> None:
         b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":'
         b'[{"index":0,"delta":{},"finish_reason":null}]}\n\n'
     )
+
+
+def test_a_refusal_is_a_delta_of_its_own() -> None:
+    assert deltas(encoder().encode((Refusal("No."),))) == [{"refusal": "No."}]
 
 
 def test_a_tool_call_begins_with_its_name_and_goes_on_with_its_arguments() -> None:

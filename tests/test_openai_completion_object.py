@@ -12,6 +12,7 @@ from ocp_trio.completion import (
     Completed,
     Event,
     FinishReason,
+    Refusal,
     TextDelta,
     TextEnd,
     ThinkingDelta,
@@ -83,6 +84,13 @@ def test_an_answer_of_calls_alone_has_no_content() -> None:
 
 def test_an_empty_answer_has_empty_content() -> None:
     assert built()["choices"][0]["message"]["content"] == ""
+
+
+def test_a_refusal_stands_in_the_place_of_content() -> None:
+    choice = built(Refusal("No."))["choices"][0]
+
+    assert choice["message"] == {"role": "assistant", "content": None, "refusal": "No."}
+    assert ChatCompletion.model_validate(built(Refusal("No.")), strict=True).choices[0].message.refusal == "No."
 
 
 def test_a_whole_answer_tells_its_reasoning_only_if_asked_for() -> None:

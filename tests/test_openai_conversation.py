@@ -205,6 +205,16 @@ def test_images_are_counted_over_the_whole_request() -> None:
     assert caught.value.param == "messages[2].content[0].image_url"
 
 
+def test_images_are_weighed_over_the_whole_request() -> None:
+    image = {"role": "user", "content": [{"type": "image_url", "image_url": PIXEL}]}
+
+    read(image, image, limits=ImageLimits(max_total_bytes=4))
+    with pytest.raises(RequestTooLargeError) as caught:
+        read(image, image, limits=ImageLimits(max_total_bytes=3))
+
+    assert caught.value.param == "messages[1].content[0].image_url"
+
+
 @pytest.mark.parametrize(
     ("text", "arguments"),
     [

@@ -62,6 +62,7 @@ def test_a_parameter_of_the_wrong_type_is_refused_by_name(name: str) -> None:
         ({"stop": []}, "unsupported_value", "stop"),
         ({"stop": ["a", ""]}, "unsupported_value", "stop[1]"),
         ({"stop": ["a"] * 5}, "unsupported_value", "stop"),
+        ({"stop": "a" * 1001}, "unsupported_value", "stop"),
         ({"stream": "true"}, "invalid_type", "stream"),
         ({"stream": True, "stream_options": {"include_usage": 1}}, "invalid_type", "stream_options.include_usage"),
         ({"max_tokens": 0}, "unsupported_value", "max_tokens"),

@@ -12,7 +12,7 @@ from openai_bodies import FUNCTION, HONOURED, IGNORED, NAMED, TOOL, body, parse
 from ocp_trio.completion import Message, Text
 from ocp_trio.errors import InvalidRequestError
 from ocp_trio.openai.parameters import JsonObjectFormat, JsonSchema, JsonSchemaFormat, Sampling, TextFormat
-from ocp_trio.openai.requests import ChatRequest, parse_chat_request
+from ocp_trio.openai.requests import ChatRequest, parameter_table, parse_chat_request
 from ocp_trio.openai.tools import Tool, ToolChoice
 
 json_values = st.recursive(
@@ -82,6 +82,29 @@ def test_everything_that_is_honoured_is_read() -> None:
 
 def test_what_is_ignored_is_named_in_the_order_sent() -> None:
     assert parse(**IGNORED).ignored == tuple(IGNORED)
+
+
+def test_the_table_says_of_each_parameter_what_becomes_of_it() -> None:
+    sent = {"model": "m", "messages": [], **IGNORED, **HONOURED, "n": 2, "tool_choice": "required"}
+    sent["function_call"] = {"name": "f"}
+    table = parameter_table()
+
+    assert set(table) == set(sent) - {"unknown_x"}
+    for name, treatment in table.items():
+        if treatment == "refused":
+            with pytest.raises(InvalidRequestError, match=name):
+                parse(**{name: sent[name]})
+        elif name not in {"model", "messages"}:
+            assert parse(**{name: sent[name]}).ignored == ((name,) if treatment == "ignored" else ())
+
+
+def test_where_tools_are_supported_the_table_says_so() -> None:
+    table = parameter_table(tools_supported=True)
+
+    assert {name for name in table if table[name] != parameter_table()[name]} == {
+        *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
+    }
+    assert (table["tool_choice"], table["n"]) == ("honoured", "refused")
 
 
 def test_what_another_backend_can_use_is_kept() -> None:

@@ -75,6 +75,12 @@ def test_a_time_that_is_no_whole_number_of_milliseconds_is_refused_by_name_and_v
         ("CLAUDE_AUTH_MODE", "off"),
         ("OCP_EARLY_HEADERS", "true"),
         ("OCP_ALLOW_OPEN", "yes"),
+        ("CLAUDE_IMAGE_ALLOW_URL", "maybe"),
+        ("CLAUDE_MAX_IMAGES", "-1"),
+        ("CLAUDE_MAX_IMAGE_BYTES", "0"),
+        ("CLAUDE_MAX_IMAGE_TOTAL_BYTES", "20MB"),
+        ("OCP_STRUCTURED_MAX_ATTEMPTS", "0"),
+        ("OCP_STRUCTURED_MAX_ATTEMPTS", "abc"),
     ],
 )
 def test_a_value_out_of_its_range_is_refused_by_name_and_value(name: str, value: str) -> None:
@@ -83,6 +89,13 @@ def test_a_value_out_of_its_range_is_refused_by_name_and_value(name: str, value:
 
     assert name in str(caught.value)
     assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed"), [("1", True), ("TRUE", True), ("on", True), ("false", False), ("0", False)]
+)
+def test_a_switch_of_the_node_proxy_is_read_as_it_was_there(value: str, allowed: bool) -> None:
+    assert Settings.from_environment({"CLAUDE_IMAGE_ALLOW_URL": value}).image_urls is allowed
 
 
 @pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.168.1.5", "myhost"])

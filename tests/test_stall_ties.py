@@ -11,7 +11,7 @@ from upstream import Timeline, Upstream, collect, observe, open_guarded
 from ocp_trio.errors import UpstreamStalledError
 from ocp_trio.streaming import GuardedStream, StallLimits, open_stall_guard
 
-RUNS = 300
+RUNS = 200
 """Trio reverses the order of the tasks that become runnable in one instant, or not, by chance."""
 FEW = 50
 """Enough for those that are decided in the same place."""

@@ -34,7 +34,8 @@ class Writer:
 
     async def write(self, item: str) -> bool:
         """Write one item; return whether anything but a heartbeat was written."""
-        await trio.sleep(self._busy.get(item, 0))
+        if item in self._busy:
+            await trio.sleep(self._busy[item])
         if item == UNSEEN:
             return False
         self.seen.append((trio.current_time(), item))

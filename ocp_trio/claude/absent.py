@@ -6,7 +6,7 @@ from typing import Final
 
 from ocp_trio.claude import models
 from ocp_trio.claude.locate import HOW_TO_INSTALL
-from ocp_trio.completion import Batch, CompletionRequest, Model
+from ocp_trio.completion import BackendState, Batch, CompletionRequest, Model
 from ocp_trio.errors import BackendUnavailableError
 
 __all__ = ["AbsentClaude"]
@@ -17,6 +17,7 @@ class AbsentClaude:
 
     name: Final = "claude"
     models: tuple[Model, ...] = ()
+    state = BackendState()
 
     def resolve(self, model: str) -> str | None:
         """Return the id of a model by its name or alias; None if it cannot be a Claude model."""

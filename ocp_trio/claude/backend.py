@@ -3,17 +3,20 @@
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 from math import inf
+from pathlib import Path
 from typing import Final, TypeAlias
 
 import trio
 
 from ocp_trio.claude import models
+from ocp_trio.claude.children import Children, open_children
 from ocp_trio.claude.command import child_environment, claude_command
+from ocp_trio.claude.histories import continued_by
 from ocp_trio.claude.slots import Slot, Slots
 from ocp_trio.claude.turn import Turn
-from ocp_trio.completion import Batch, CompletionRequest, Model
+from ocp_trio.completion import BackendState, Batch, CompletionRequest, Model
 from ocp_trio.errors import BackendUnavailableError
 from ocp_trio.streaming import MAX_LINE, Child, StallLimits, open_child_process, open_stall_guard
 from ocp_trio.streaming.groups import unwrap_lone_error
@@ -24,32 +27,27 @@ __all__ = ["ClaudeBackend", "open_claude"]
 OpenChild: TypeAlias = Callable[..., AbstractAsyncContextManager[Child]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Launch:
-    """How every child of a backend is started."""
-
-    command: tuple[str, ...]
-    environment: Mapping[str, str]
-    folder: str
-    grace_period: float
-    stall_limits: StallLimits
-    max_line: int
-    open_child: OpenChild
-
-
 class ClaudeBackend:
     """Serves completions from children; made by `open_claude`."""
 
     name: Final = "claude"
 
-    def __init__(self, launch: _Launch, slots: Slots) -> None:
-        self._launch = launch
+    def __init__(self, slots: Slots, children: Children, stall_limits: StallLimits, max_line: int) -> None:
         self.slots = slots
+        self.children = children
+        self._stall_limits = stall_limits
+        self._max_line = max_line
 
     @property
     def models(self) -> tuple[Model, ...]:
         """The models known to exist."""
         return models.MODELS
+
+    @property
+    def state(self) -> BackendState:
+        """Slots, queue, and the children that wait."""
+        slots = self.slots
+        return BackendState(slots.in_flight, slots.queued, slots.rejections, self.children.state)
 
     def resolve(self, model: str) -> str | None:
         """Return the id of a model by its name or alias; None if it cannot be a Claude model."""
@@ -57,33 +55,32 @@ class ClaudeBackend:
 
     @asynccontextmanager
     async def stream(self, request: CompletionRequest) -> AsyncIterator[AsyncIterator[Batch]]:
-        """Wait for a slot, start a child, and stream its answer for the length of the block.
+        """Wait for a slot and a child, and stream its answer for the length of the block.
 
         Cancellation: leaving the block ends the child and its descendants, within the grace period plus one second. A
-        child whose answer is complete has one second to exit by itself first. The slot is free when the child has been
-        reaped.
+        child whose answer is complete is kept for its conversation where that is wanted, or has one second to exit by
+        itself. The slot is free when the child has been reaped, or is kept.
 
         Raises:
             QueueFullError: no slot, and no place in the queue.
             ChildSpawnError: the program could not be started.
         """
-        launch = self._launch
         async with (
             self.slots.take() as slot,
-            launch.open_child(
-                launch.command, env=launch.environment, cwd=launch.folder, grace_period=launch.grace_period
-            ) as child,
-            open_stall_guard(launch.stall_limits) as guard,
+            self.children.lend(continued_by(request)) as lease,
+            open_stall_guard(self._stall_limits) as guard,
         ):
             guard.created()
-            turn = Turn(child, guard, request, launch.max_line)
+            turn = Turn(lease.child, lease.known, guard, request, self._max_line)
             with unwrap_lone_error():
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(turn.write)
-                    nursery.start_soon(_release_at_exit, child, slot)
+                    nursery.start_soon(_release_at_exit, lease.child, slot)
                     async with aclosing(turn.read()) as batches:
                         yield batches
-                    await turn.leave()
+                    first_turn = len(request.messages) == 1
+                    if not self.children.keep(lease, turn.conversation, first_turn=first_turn):
+                        await turn.leave()
                     nursery.cancel_scope.cancel()
 
 
@@ -108,6 +105,8 @@ async def open_claude(
     allowed_tools: Iterable[str] = (),
     mcp_config: str | None = None,
     setting_sources: str = "",
+    warm_pool: int = 0,
+    warm_conversations: int = 0,
     open_child: OpenChild = open_child_process,
 ) -> AsyncIterator[ClaudeBackend]:
     """Serve completions from the ``claude`` CLI for the length of a block.
@@ -126,6 +125,8 @@ async def open_claude(
             ``mcp__SERVER``; none by default.
         mcp_config: Path of an MCP configuration whose servers are started; their tools run only if allowed.
         setting_sources: The CLI's settings files that are read.
+        warm_pool: Children that are started ahead, so that a request need not wait for that; each about 150 MiB.
+        warm_conversations: Children that are kept after their answer, for the next turn; each about 150 MiB.
         open_child: Starts a child; for tests, `ocp_trio.testing.ScriptedProgram.open`.
 
     Cancellation: at once; streams have blocks of their own.
@@ -147,8 +148,28 @@ async def open_claude(
     # The CLI tells the model which folder it works in: that one stays empty.
     with _private_folder() as work, _private_folder() as temporary:
         child_env = child_environment(environment, also=pass_environment, temporary_folder=temporary)
-        launch = _Launch(tuple(command), child_env, work, grace_period, limits, max_line, open_child)
-        yield ClaudeBackend(launch, Slots(max_concurrent, max_queue, retry_after))
+        async with open_children(
+            partial(open_child, command, env=child_env, cwd=work, grace_period=grace_period),
+            partial(_fingerprint, binary, child_env),
+            warm=warm_pool,
+            max_conversations=warm_conversations,
+            end_within=grace_period + 2,
+        ) as children:
+            yield ClaudeBackend(Slots(max_concurrent, max_queue, retry_after), children, limits, max_line)
+
+
+def _fingerprint(binary: str, environment: Mapping[str, str]) -> list[tuple[int, int, int] | None]:
+    """Tell which program and which login a child started now would have."""
+    folder = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment["HOME"], ".claude"))
+    return [_state_of(path) for path in (Path(binary), folder / ".credentials.json")]
+
+
+def _state_of(path: Path) -> tuple[int, int, int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_ino, state.st_size
 
 
 def _private_folder() -> AbstractContextManager[str]:

@@ -58,7 +58,7 @@ class MessageBlocks:
 
     def __init__(self) -> None:
         self.streamed: dict[int, StreamedBlock] = {}
-        self._aggregates: set[tuple[str, int]] = set()
+        self._last: tuple[str, str] | None = None
 
     def begin(self, index: int, kind: str) -> StreamedBlock:
         """Begin a streamed block."""
@@ -68,9 +68,8 @@ class MessageBlocks:
     def repeat(self, kind: str, text: str) -> Aggregate:
         """Take an aggregate: of the first streamed block of its kind that waits for one, if any does."""
         whole = scrub(text)
-        key = (kind, hash(whole))
-        known = key in self._aggregates
-        self._aggregates.add(key)
+        known = (kind, whole) == self._last
+        self._last = (kind, whole)
         for block in self.streamed.values():
             if block.kind == kind and not block.repeated:
                 return Aggregate(block.repeat(whole), streamed=True)

@@ -4,14 +4,14 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import trio
 
 from ocp_trio.claude.keeper import KeptChild
 from ocp_trio.errors import ChildSpawnError
-from ocp_trio.streaming import ChildProcess
+from ocp_trio.streaming import Child
 from ocp_trio.streaming.groups import unwrap_lone_error
 
 __all__ = ["Children", "Lease", "PoolCounts", "open_children"]
@@ -24,6 +24,8 @@ WARM_LIMIT = 600.0
 """Seconds that an unused child waits before it is replaced."""
 CONVERSATION_LIMIT = 300.0
 """Seconds that a child waits for the next turn of its conversation."""
+FIRST_TURN_LIMIT = 2.5
+"""The same after a first turn: most requests are never continued, and an agent that goes on does so at once."""
 
 logger = logging.getLogger("ocp_trio.claude")
 
@@ -51,7 +53,7 @@ class Lease(NamedTuple):
     known: int
 
     @property
-    def child(self) -> ChildProcess:
+    def child(self) -> Child:
         """The process."""
         return self.kept.child
 
@@ -65,14 +67,16 @@ class Children:
 
     def __init__(
         self,
-        start: Callable[[], AbstractAsyncContextManager[ChildProcess]],
+        start: Callable[[], AbstractAsyncContextManager[Child]],
         fingerprint: Callable[[], object],
         nursery: trio.Nursery,
         *,
+        size: int,
         max_conversations: int,
         end_within: float,
     ) -> None:
         self.counts = PoolCounts()
+        self._size = size
         self._start = start
         self._fingerprint = fingerprint
         self._nursery = nursery
@@ -93,15 +97,17 @@ class Children:
         return len(self._conversations)
 
     @property
-    def oldest(self) -> float:
-        """Age of the oldest unused child, in seconds; 0 if there is none."""
-        return max((trio.current_time() - kept.born for kept in self._warm), default=0.0)
+    def state(self) -> dict[str, float]:
+        """All counts, and what waits now; the age of the oldest unused child in seconds."""
+        oldest = max((trio.current_time() - kept.born for kept in self._warm), default=0.0)
+        now = {"size": self._size, "idle": self.waiting, "conversations": self.conversations, "oldest": oldest}
+        return {**now, **asdict(self.counts)}
 
     @asynccontextmanager
     async def lend(self, histories: Sequence[tuple[int, bytes]]) -> AsyncIterator[Lease]:
         """Lend a child for the length of a block: its conversation's, or an unused one, or a new one.
 
-        `KeptChild.give_back` in the block decides that it is kept; otherwise it is ended.
+        `keep` at the end of the block keeps it; otherwise it is ended.
 
         Args:
             histories: Number of messages, and name of the conversation up to there; the longest first.
@@ -120,10 +126,17 @@ class Children:
                 with trio.move_on_after(self._end_within, shield=True):
                     await lease.kept.ended.wait()
 
+    def keep(self, lease: Lease, conversation: bytes | None, *, first_turn: bool) -> bool:
+        """Keep a lent child for the next turn of its conversation, if it may and such children are wanted."""
+        if conversation is None or self._max_conversations == 0 or lease.child.exited.is_set():
+            return False
+        lease.kept.give_back(conversation, FIRST_TURN_LIMIT if first_turn else CONVERSATION_LIMIT)
+        return True
+
     async def _take_conversation(self, histories: Sequence[tuple[int, bytes]]) -> Lease | None:
         for known, name in histories:
             kept = self._conversations.pop(name, None)
-            if kept is not None and await kept.borrow():
+            if kept is not None and await self._borrow(kept):
                 kept.conversation = None
                 self.counts.continued += 1
                 return Lease(kept, known)
@@ -135,10 +148,22 @@ class Children:
             kept = self._warm.pop(0)
             if kept.fingerprint != current:
                 kept.dismiss()
-            elif await kept.borrow():
+            elif await self._borrow(kept):
                 self.counts.hits += 1
                 return Lease(kept, 0)
         return None
+
+    async def _borrow(self, kept: KeptChild) -> bool:
+        """Take a child that waits, unless it is dead."""
+        if not await kept.borrow():
+            return False
+        alive = False
+        try:
+            alive = await kept.is_alive()
+        finally:
+            if not alive:
+                kept.give_back(None)
+        return alive
 
     async def _start_cold(self) -> Lease:
         kept: KeptChild = await self._nursery.start(self._keep_cold)
@@ -175,7 +200,7 @@ class Children:
             assert name is not None
             self._remember(name, kept)
             try:
-                if not await kept.wait_to_be_borrowed(CONVERSATION_LIMIT):
+                if not await kept.wait_to_be_borrowed(kept.limit):
                     return
             finally:
                 if self._conversations.get(name) is kept:
@@ -230,7 +255,7 @@ class Children:
 
 @asynccontextmanager
 async def open_children(
-    start: Callable[[], AbstractAsyncContextManager[ChildProcess]],
+    start: Callable[[], AbstractAsyncContextManager[Child]],
     fingerprint: Callable[[], object],
     *,
     warm: int,
@@ -250,7 +275,9 @@ async def open_children(
     """
     with unwrap_lone_error():
         async with trio.open_nursery() as nursery:
-            children = Children(start, fingerprint, nursery, max_conversations=max_conversations, end_within=end_within)
+            children = Children(
+                start, fingerprint, nursery, size=warm, max_conversations=max_conversations, end_within=end_within
+            )
             for _ in range(warm):
                 nursery.start_soon(children.keep_place)
             yield children

@@ -1,10 +1,21 @@
 """A child that may wait before it is used, and again between two turns of its conversation."""
 
+import msgspec
 import trio
 
-from ocp_trio.streaming import ChildProcess
+from ocp_trio.streaming import Child
 
 __all__ = ["KeptChild"]
+
+PATIENCE = 0.5
+"""Seconds for which a sign of life is waited for; one that has only just been started may take longer, and is used."""
+_QUESTION = msgspec.json.encode(
+    {
+        "type": "control_request",
+        "request_id": "alive",
+        "request": {"subtype": "apply_flag_settings", "settings": {}},
+    }
+)
 
 
 class KeptChild:
@@ -16,15 +27,17 @@ class KeptChild:
         born: When it was started, by Trio's clock.
         ended: Set once it has been reaped.
         conversation: The one that it is kept for; None while it is borrowed, or never was.
+        limit: Seconds that it is kept for it.
         failed: It said something unasked, or ended, while it waited.
     """
 
-    def __init__(self, child: ChildProcess, fingerprint: object) -> None:
+    def __init__(self, child: Child, fingerprint: object) -> None:
         self.child = child
         self.fingerprint = fingerprint
         self.born = trio.current_time()
         self.ended = trio.Event()
         self.conversation: bytes | None = None
+        self.limit = 0.0
         self.failed = False
         self._wanted = False
         self._waiting = trio.CancelScope()
@@ -57,9 +70,22 @@ class KeptChild:
             await self._decided.wait()
         return self._available
 
-    def give_back(self, conversation: bytes | None) -> None:
-        """Return it, to be kept for the ``conversation`` of this name, or to be ended."""
-        self.conversation = conversation
+    async def is_alive(self) -> bool:
+        """Ask a borrowed child for a sign of life: it may have died since, without anybody having noticed."""
+        try:
+            await self.child.stdin.send_all(_QUESTION + b"\n")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return False
+        with trio.move_on_after(PATIENCE):
+            while data := await self.child.receive_some():
+                if data.endswith(b"\n"):
+                    return True
+            return False
+        return True
+
+    def give_back(self, conversation: bytes | None, limit: float = 0.0) -> None:
+        """Return it, to be kept for the ``conversation`` of this name for ``limit`` seconds, or to be ended."""
+        self.conversation, self.limit = conversation, limit
         self._returned.set()
 
     def dismiss(self) -> None:

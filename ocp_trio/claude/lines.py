@@ -71,7 +71,9 @@ class ApiMessage(msgspec.Struct, frozen=True, gc=False):
     @property
     def blocks(self) -> list[Block]:
         """Its content, also where that is a plain text."""
-        return [Block("text", text=self.content)] if isinstance(self.content, str) else self.content
+        if isinstance(self.content, str):
+            return [Block("text", text=self.content)] if self.content else []
+        return self.content
 
 
 class ApiEvent(msgspec.Struct, frozen=True, gc=False):

@@ -64,10 +64,8 @@ class Messages:
 
     def aggregate(self, message: ApiMessage) -> None:
         """Take an ``assistant`` line: a finished block of the streamed message, or one that was not streamed."""
-        if not message.id:
-            # A line that is no message does not begin another one.
-            return
-        if message.id != self._id:
+        # A line that names no message does not begin another one.
+        if message.id and message.id != self._id:
             self._begin(message)
         self.stop_reason = message.stop_reason or self.stop_reason
         for block in message.blocks:
@@ -79,6 +77,11 @@ class Messages:
         if not self._answer.said_anything:
             self._say_whole(scrub(result))
         self._answer.settle()
+
+    def usage_so_far(self) -> Usage | None:
+        """Return the tokens that the messages have told of by now; None if of none."""
+        usage = self._tokens.so_far()
+        return None if usage == Usage() else usage
 
     def usage(self, reported: ApiUsage | None) -> Usage:
         """Return the tokens of the answer: those that the CLI reports for all of it, or else the messages' own."""

@@ -10,6 +10,9 @@ from ocp_trio.errors import UpstreamError
 
 __all__ = ["Reconciler"]
 
+USAGE_KINDS = ("message_start", "message_delta")
+"""Lines that tell of tokens."""
+
 logger = logging.getLogger("ocp_trio.claude")
 
 
@@ -51,7 +54,7 @@ class Reconciler:
             except UpstreamError as error:
                 self._finish(Failed(error))
             if len(out) == before:
-                out.append(Activity(line.kind))
+                out.append(Activity(line.kind, self._messages.usage_so_far() if line.kind in USAGE_KINDS else None))
         return tuple(out)
 
     def _note_late(self, line: Line) -> None:

@@ -80,15 +80,15 @@ def _message(message: Message, **fields: bool) -> bytes:
     return _line({"type": message.role, "message": {"role": message.role, "content": content}, **fields})
 
 
-def conversation(request: CompletionRequest) -> Iterator[Step]:
-    """Yield what to write for a request, in order.
+def conversation(request: CompletionRequest, known: int = 0) -> Iterator[Step]:
+    """Yield what to write for a request, in order; ``known`` messages of it are held by the child already.
 
     The order of history holds only if a user's message of the past has been accepted (by an empty result) before the
     assistant's next one is written.
     """
     acks = 0
-    pending = _set_up(request)
-    for message in request.messages[:-1]:
+    pending = b"" if known else _set_up(request)
+    for message in request.messages[known:-1]:
         if message.role == "user":
             yield Step(pending + _message(message, shouldQuery=False, client_composed=True), acks)
             acks, pending = acks + 1, b""

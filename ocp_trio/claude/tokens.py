@@ -31,27 +31,36 @@ class TokenCount:
 
     def settle(self) -> None:
         """Add the current message to the sum."""
+        self._settled, self._message = self._sum(), ApiUsage()
+
+    def so_far(self) -> Usage:
+        """Return the sum by now; the answer's part of a message is told when it ends."""
+        return _usage(self._sum())
+
+    def total(self, reported: ApiUsage | None) -> Usage:
+        """Return what the CLI reported for the whole turn, or else the sum."""
+        self.settle()
+        # An interrupted turn reports zeros.
+        if reported is not None and reported.input_tokens + reported.output_tokens > 0:
+            return _usage(reported)
+        return _usage(self._settled)
+
+    def _sum(self) -> ApiUsage:
         one, other = self._settled, self._message
-        self._message = ApiUsage()
-        self._settled = ApiUsage(
+        return ApiUsage(
             one.input_tokens + other.input_tokens,
             one.cache_creation_input_tokens + other.cache_creation_input_tokens,
             one.cache_read_input_tokens + other.cache_read_input_tokens,
             one.output_tokens + other.output_tokens,
         )
 
-    def total(self, reported: ApiUsage | None) -> Usage:
-        """Return what the CLI reported for the whole turn, or else the sum."""
-        self.settle()
-        usage = self._settled
-        # An interrupted turn reports zeros.
-        if reported is not None and reported.input_tokens + reported.output_tokens > 0:
-            usage = reported
-        reasoning = (usage.output_tokens_details or {}).get("thinking_tokens", 0)
-        return Usage(
-            input=usage.input_tokens,
-            output=usage.output_tokens,
-            cache_read=usage.cache_read_input_tokens,
-            cache_write=usage.cache_creation_input_tokens,
-            reasoning=reasoning if isinstance(reasoning, int) else 0,
-        )
+
+def _usage(counted: ApiUsage) -> Usage:
+    reasoning = (counted.output_tokens_details or {}).get("thinking_tokens", 0)
+    return Usage(
+        input=counted.input_tokens,
+        output=counted.output_tokens,
+        cache_read=counted.cache_read_input_tokens,
+        cache_write=counted.cache_creation_input_tokens,
+        reasoning=reasoning if isinstance(reasoning, int) else 0,
+    )

@@ -5,11 +5,12 @@ from collections.abc import AsyncGenerator
 
 import trio
 
+from ocp_trio.claude.histories import name_after
 from ocp_trio.claude.lines import Line
 from ocp_trio.claude.reconcile import Reconciler
 from ocp_trio.claude.stdin import conversation
 from ocp_trio.claude.stream_json import StreamJsonDecoder
-from ocp_trio.completion import Batch, CompletionRequest, Failed, Started, TextDelta, ThinkingDelta
+from ocp_trio.completion import Batch, Completed, CompletionRequest, Failed, Started, TextDelta, ThinkingDelta
 from ocp_trio.errors import ChildSpawnError, LineTooLongError, OcpError, UpstreamIncompleteError
 from ocp_trio.streaming import Child, Sighting, StallGuard
 
@@ -29,25 +30,36 @@ class Turn:
     """What one child is asked, and what it answers.
 
     Args:
-        child: Freshly started.
+        child: Freshly started, or holding the beginning of the conversation.
+        known: How many of the request's messages it holds.
         guard: What its output is read through.
         request: What it is asked.
         max_line: Longest line accepted from it, in bytes.
     """
 
-    def __init__(self, child: Child, guard: StallGuard, request: CompletionRequest, max_line: int) -> None:
+    def __init__(self, child: Child, known: int, guard: StallGuard, request: CompletionRequest, max_line: int) -> None:
         self._child = child
+        self._known = known
         self._guard = guard
         self._request = request
         self._decoder = StreamJsonDecoder(max_line)
         self._reconciler = Reconciler()
         self._heard = False
+        self._answer: list[str] = []
+        self._complete = False
         self._progress = trio.Event()
+
+    @property
+    def conversation(self) -> bytes | None:
+        """Name of the conversation that the child now holds; None unless its turn has ended well, by itself."""
+        if not (self._complete and self._reconciler.turn_over):
+            return None
+        return name_after(self._request, "".join(self._answer))
 
     async def write(self) -> None:
         """Write the conversation, each part when what comes before it has been accepted."""
         try:
-            for step in conversation(self._request):
+            for step in conversation(self._request, self._known):
                 while self._reconciler.acks < step.acks:
                     await self._progress.wait()
                     self._progress = trio.Event()
@@ -77,6 +89,10 @@ class Turn:
 
     def _take(self, lines: list[Line], size: int) -> Batch:
         batch = self._reconciler.feed(lines)
+        self._answer += [event.text for event in batch if isinstance(event, TextDelta)]
+        match batch:
+            case (*_, Completed("stop")):
+                self._complete = True
         self._guard.saw_bytes(size)
         if lines:
             self._heard = True

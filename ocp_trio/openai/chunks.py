@@ -9,6 +9,7 @@ from ocp_trio.completion import (
     Batch,
     Completed,
     Event,
+    Refusal,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -103,6 +104,8 @@ class ChunkEncoder:
         match event:
             case ThinkingDelta(text) if text and self._show_reasoning:
                 return self._thinking + _json(text) + self._delta_end
+            case Refusal(text):
+                return self._delta + b'"refusal":' + _json(text) + self._delta_end
             case ToolCallStart(index, call_id, name):
                 opening = b'%d,"id":%b,"type":"function","function":{"name":%b,"arguments":""'
                 return self._call + opening % (index, _json(call_id), _json(name)) + self._call_end
@@ -129,6 +132,7 @@ class CompletionBuilder:
         self._show_reasoning = show_reasoning
         self._text: list[str] = []
         self._thinking: list[str] = []
+        self._refusal: str | None = None
         self._calls: dict[int, tuple[ToolCallStart, list[str]]] = {}
 
     @property
@@ -144,6 +148,8 @@ class CompletionBuilder:
                     self._text.append(text)
                 case ThinkingDelta(text) if self._show_reasoning:
                     self._thinking.append(text)
+                case Refusal(text):
+                    self._refusal = text
                 case ToolCallStart(index):
                     self._calls[index] = (event, [])
                 case ToolCallDelta(index, arguments):
@@ -158,7 +164,8 @@ class CompletionBuilder:
             for call, arguments in self._calls.values()
         )
         message = AnswerMessage(
-            content=self.text or (None if calls else ""),
+            content=self.text or (None if calls or self._refusal else ""),
+            refusal=self._refusal,
             reasoning_content="".join(self._thinking) or UNSET,
             tool_calls=calls or UNSET,
         )

@@ -59,11 +59,11 @@ class ToolCallObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer; ``content`` is None if there are only calls."""
+    """The answer; ``content`` is None if there are only calls, or a refusal."""
 
     role: Literal["assistant"] = "assistant"
     content: str | None
-    refusal: None = None
+    refusal: str | None = None
     reasoning_content: str | UnsetType = UNSET
     tool_calls: tuple[ToolCallObject, ...] | UnsetType = UNSET
 

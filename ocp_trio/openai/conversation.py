@@ -8,7 +8,7 @@ import msgspec
 from ocp_trio.completion import Image, Message, Part, Text, ToolResult, ToolUse
 from ocp_trio.errors import InvalidRequestError, RequestTooLargeError
 from ocp_trio.openai.decoding import check_nesting, decode
-from ocp_trio.openai.images import ImageLimits, parse_image
+from ocp_trio.openai.images import ImageLimits, decoded_size, parse_image
 from ocp_trio.openai.messages import (
     AssistantMessage,
     Content,
@@ -74,7 +74,7 @@ class _Reader:
 
     def __init__(self, limits: ImageLimits) -> None:
         self._limits = limits
-        self._images = 0
+        self._images = self._image_bytes = 0
         self._system: list[str] = []
         self._turns: list[tuple[Literal["user", "assistant"], list[Part]]] = []
         self._open_calls: dict[str, str] = {}
@@ -162,4 +162,9 @@ class _Reader:
         self._images += 1
         if self._images > self._limits.max_count:
             raise RequestTooLargeError(f"{param}: over {self._limits.max_count} images in one request", param=param)
-        return parse_image(url, self._limits, param)
+        image = parse_image(url, self._limits, param)
+        self._image_bytes += decoded_size(image.data)
+        if self._image_bytes > self._limits.max_total_bytes:
+            problem = f"{param}: the images of one request are over {self._limits.max_total_bytes} bytes together"
+            raise RequestTooLargeError(problem, param=param)
+        return image

@@ -7,7 +7,7 @@ import msgspec
 from ocp_trio.completion import Image
 from ocp_trio.errors import InvalidRequestError, RequestTooLargeError
 
-__all__ = ["DEFAULT_IMAGE_LIMITS", "ImageLimits", "parse_image"]
+__all__ = ["DEFAULT_IMAGE_LIMITS", "ImageLimits", "decoded_size", "parse_image"]
 
 _MEDIA_TYPES = {
     "image/gif": "image/gif",
@@ -21,16 +21,22 @@ _MEDIA_TYPES = {
 class ImageLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What is accepted of images.
 
-    ``max_count`` images in one request, 0 for none; ``max_bytes`` of one image, base64 decoded; ``allow_urls`` passes
-    http and https addresses on, for upstream to fetch.
+    ``max_count`` images in one request, 0 for none; ``max_bytes`` of one image and ``max_total_bytes`` of all of them,
+    base64 decoded; ``allow_urls`` passes http and https addresses on, for upstream to fetch.
     """
 
     max_count: int = 20
     max_bytes: int = 5 * 2**20
+    max_total_bytes: int = 20 * 2**20
     allow_urls: bool = False
 
 
 DEFAULT_IMAGE_LIMITS = ImageLimits()
+
+
+def decoded_size(data: str) -> int:
+    """Return the bytes that base64 ``data`` stands for: 3 in 4 characters, padding aside."""
+    return len(data) // 4 * 3 - data[-2:].count("=")
 
 
 def parse_image(url: str, limits: ImageLimits, param: str) -> Image:
@@ -57,8 +63,8 @@ def _parse_data_uri(url: str, limits: ImageLimits, param: str) -> Image:
         raise _refusal(param, "the image has to be png, jpeg, gif or webp")
     if "base64" not in attributes:
         raise _refusal(param, "the data URI has to be base64")
-    # Base64 holds 3 bytes in 4 characters, padding aside; what is too large is not decoded first.
-    if len(data) // 4 * 3 - data[-2:].count("=") > limits.max_bytes:
+    # What is too large is not decoded first.
+    if decoded_size(data) > limits.max_bytes:
         raise RequestTooLargeError(f"{param}: the image is over {limits.max_bytes} bytes", param=param)
     try:
         decoded = binascii.a2b_base64(data, strict_mode=True)

@@ -21,7 +21,7 @@ __all__ = [
 
 ShortText: TypeAlias = Annotated[str, Meta(max_length=256)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
-StopText: TypeAlias = Annotated[str, Meta(min_length=1)]
+StopText: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1000)]
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Int64: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Object: TypeAlias = dict[str, Raw]

@@ -3,6 +3,7 @@
 import codecs
 import re
 from itertools import islice
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -15,7 +16,7 @@ from ocp_trio.openai.images import DEFAULT_IMAGE_LIMITS, ImageLimits
 from ocp_trio.openai.parameters import ChatBody, JsonSchemaFormat, ResponseFormat, Sampling, TextFormat
 from ocp_trio.openai.tools import Tool, ToolChoice, read_tool_choice, read_tools
 
-__all__ = ["EFFORTS", "MAX_IGNORED", "ChatRequest", "parse_chat_request"]
+__all__ = ["EFFORTS", "MAX_IGNORED", "ChatRequest", "parameter_table", "parse_chat_request"]
 
 MAX_IGNORED = 32
 """Ignored parameters that are reported; each by at most 64 characters, so that a header holds them."""
@@ -48,7 +49,24 @@ _HONOURED = frozenset(
     }
 )
 _TOOLS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"})
+_REFUSED = frozenset({"n", "tool_choice", "function_call"})
+"""Parameters with values that are refused: more than one answer, a call that has to be made."""
+
+Treatment: TypeAlias = Literal["honoured", "ignored", "refused"]
 _NOT_TOKEN = re.compile(r"[^!#$%&'*+.^_`|~0-9A-Za-z-]")
+
+
+def parameter_table(*, tools_supported: bool = False) -> dict[str, Treatment]:
+    """Say of each known parameter what becomes of it; unknown ones are ignored.
+
+    ``refused`` is one that has no more than a harmless value: ``n`` of 1, a ``tool_choice`` that forces no call.
+    """
+    honoured = _HONOURED | _TOOLS if tools_supported else _HONOURED
+    refused = {"n"} if tools_supported else _REFUSED
+    return {
+        name: "refused" if name in refused else "honoured" if name in honoured else "ignored"
+        for name in sorted(ChatBody.__struct_fields__)
+    }
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,24 +2,21 @@
 
 import fcntl
 import os
-import shutil
 import signal
 import struct
-import subprocess
 import termios
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from math import inf
-from pathlib import Path
 from typing import Protocol
 
 import trio
 
-from ocp_trio.errors import ChildSpawnError
 from ocp_trio.streaming import descendants
 from ocp_trio.streaming.groups import unwrap_lone_error
+from ocp_trio.streaming.spawn import SETPRIV, Spawned, spawn
 
-__all__ = ["Child", "ChildProcess", "open_child_process"]
+__all__ = ["SETPRIV", "Child", "ChildProcess", "open_child_process"]
 
 READ_SIZE = 2**16
 """Bytes asked for at once: what a pipe holds."""
@@ -29,8 +26,6 @@ DRAIN = 0.1
 """Seconds that more output is waited for once the child has exited and something else still holds its pipe."""
 REAP = 1.0
 """Seconds that the kernel may take to end a killed process."""
-SETPRIV = shutil.which("setpriv", path="/usr/bin:/bin:/usr/local/bin")
-"""The tool that makes the kernel kill the child when the thread that spawned it dies; None where it is missing."""
 
 
 class Child(Protocol):
@@ -67,15 +62,15 @@ class Child(Protocol):
 class ChildProcess(Child):
     """A running child; made by `open_child_process`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], pidfd: int, stdin: int, stdout: int, stderr: int) -> None:
-        self.pid = process.pid
-        self.stdin = trio.lowlevel.FdStream(stdin)
+    def __init__(self, spawned: Spawned) -> None:
+        self.pid = spawned.process.pid
+        self.stdin = trio.lowlevel.FdStream(spawned.stdin)
         self.exited = trio.Event()
         self.stderr_tail = b""
-        self._process = process
-        self._pidfd = pidfd
-        self._stdout = trio.lowlevel.FdStream(stdout)
-        self._stderr = trio.lowlevel.FdStream(stderr)
+        self._process = spawned.process
+        self._pidfd = spawned.pidfd
+        self._stdout = trio.lowlevel.FdStream(spawned.stdout)
+        self._stderr = trio.lowlevel.FdStream(spawned.stderr)
         self._group_left = True
         self._owed = 0
         self._drain_left = DRAIN
@@ -175,48 +170,6 @@ def _readable(fd: int) -> int:
     return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0])
 
 
-def _hold(process: subprocess.Popen[bytes]) -> int:
-    """Return a file descriptor of a process that has just been started; without one, it is not left running."""
-    try:
-        return os.pidfd_open(process.pid)
-    except OSError:
-        process.kill()
-        process.wait()
-        raise
-
-
-def _spawn(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> ChildProcess:
-    """Start the child in this thread: its parent-death signal is bound to the thread that spawns it."""
-    if not (Path(command[0]).is_file() and os.access(command[0], os.X_OK)):
-        raise ChildSpawnError("the program could not be started: it is missing or not executable")
-    prefix = [SETPRIV, "--pdeathsig", "KILL", "--"] if SETPRIV else []
-    ours: list[int] = []
-    theirs: list[int] = []
-    try:
-        for end in (1, 0, 0):
-            pipe = os.pipe()
-            ours.append(pipe[end])
-            theirs.append(pipe[1 - end])
-        process = subprocess.Popen(
-            [*prefix, *command],
-            stdin=theirs[0],
-            stdout=theirs[1],
-            stderr=theirs[2],
-            env=env,
-            cwd=cwd,
-            start_new_session=True,
-        )
-        ours.insert(0, _hold(process))
-    except OSError as error:
-        for fd in ours:
-            os.close(fd)
-        raise ChildSpawnError(f"the program could not be started: {os.strerror(error.errno or 0)}") from error
-    finally:
-        for fd in theirs:
-            os.close(fd)
-    return ChildProcess(process, *ours)
-
-
 @asynccontextmanager
 async def open_child_process(
     command: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, grace_period: float = 5.0
@@ -237,7 +190,7 @@ async def open_child_process(
     Raises:
         ChildSpawnError: the program could not be started.
     """
-    child = _spawn(command, env, cwd)
+    child = ChildProcess(spawn(command, env, cwd))
     # Shielded: the caller's cancellation must not stop the reaping that it causes. They end below, with the block.
     exit_scope, stderr_scope = trio.CancelScope(shield=True), trio.CancelScope(shield=True)
     with unwrap_lone_error():

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import trio
 
-from ocp_trio.completion import Batch, CompletionRequest, Model, Started
+from ocp_trio.completion import BackendState, Batch, CompletionRequest, Model, Started
 from ocp_trio.errors import OcpError
 
 __all__ = ["ScriptedBackend", "Step"]
@@ -29,6 +29,7 @@ class ScriptedBackend:
 
     name = "scripted"
     models = (Model("scripted", 1000, 1000),)
+    state = BackendState()
 
     def __init__(self, script: Sequence[Step], *, refuse: OcpError | None = None, clean_up: float = 0) -> None:
         self.requests: list[CompletionRequest] = []

@@ -9,9 +9,10 @@ from typing import TypeAlias, cast
 
 import trio
 
-from ocp_trio.completion import Backend, CompletionRequest, Failed
+from ocp_trio.completion import CompletionRequest, Failed
 from ocp_trio.errors import InternalError, OcpError, ShuttingDownError, TotalTimeoutError
 from ocp_trio.openai.errors import error_object
+from ocp_trio.shaping import Stream
 from ocp_trio.streaming import run_exchange
 from ocp_trio.web.connection import Send
 from ocp_trio.web.lifecycle import Lifecycle
@@ -31,7 +32,7 @@ class ChatAnswer:
 
     Attributes:
         request_id: Names the request in headers and logs.
-        backend: Produces the completion.
+        stream: Produces the completion.
         request: What to complete.
         make_sink: Makes what writes to the client.
         heartbeat_interval: Seconds of silence before a heartbeat; infinite for none.
@@ -41,7 +42,7 @@ class ChatAnswer:
     """
 
     request_id: str
-    backend: Backend
+    stream: Stream
     request: CompletionRequest
     make_sink: Callable[[Send, Headers], Sink]
     heartbeat_interval: float = inf
@@ -78,7 +79,7 @@ class ChatAnswer:
             return written
 
         await run_exchange(
-            cast("Source", self.backend.stream(self.request)),
+            cast("Source", self.stream(self.request)),
             write,
             is_last=is_last,
             failed=lambda error: (Failed(error),),

@@ -9,10 +9,14 @@ from werkzeug.datastructures import Headers as RequestHeaders
 from ocp_trio.completion import CompletionRequest
 from ocp_trio.openai import sse
 from ocp_trio.openai.chunks import ChunkEncoder, CompletionBuilder, new_completion_id
+from ocp_trio.openai.images import ImageLimits
 from ocp_trio.openai.requests import ChatRequest, parse_chat_request
+from ocp_trio.openai.structured import json_format, read_format
 from ocp_trio.settings import Settings
+from ocp_trio.shaping import Stream, check_format, end_at_stops, hold_to_format
 from ocp_trio.web.chat import ChatAnswer
 from ocp_trio.web.connection import OwnResponse, Send
+from ocp_trio.web.options import Options, read_options
 from ocp_trio.web.sinks import Headers, Sink, StreamSink, WholeSink
 from ocp_trio.web.site import Site
 
@@ -20,32 +24,6 @@ __all__ = ["answer_chat"]
 
 BEAT_FRAMES = {"comment": sse.COMMENT, "comment-line": sse.COMMENT_LINE}
 """Heartbeats that are the same on every stream."""
-
-
-def _session(chat: ChatRequest, headers: RequestHeaders) -> str | None:
-    return chat.session or headers.get("x-session-id") or headers.get("x-conversation-id")
-
-
-def _stream_sink(chat: ChatRequest, settings: Settings, send: Send, headers: Headers) -> Sink:
-    encoder = ChunkEncoder(
-        completion_id=new_completion_id(),
-        created=int(time.time()),
-        model=chat.model,
-        include_usage=chat.include_usage,
-        show_reasoning=settings.reasoning_content,
-    )
-    beat = BEAT_FRAMES.get(settings.heartbeat_format) or encoder.empty_delta()
-    return StreamSink(send, headers, encoder, beat=beat, early=settings.early_headers)
-
-
-def _whole_sink(chat: ChatRequest, settings: Settings, send: Send, headers: Headers) -> Sink:
-    builder = CompletionBuilder(
-        completion_id=new_completion_id(),
-        created=int(time.time()),
-        model=chat.model,
-        show_reasoning=settings.reasoning_content,
-    )
-    return WholeSink(send, headers, builder)
 
 
 async def answer_chat(site: Site, request_id: str) -> OwnResponse:
@@ -56,22 +34,25 @@ async def answer_chat(site: Site, request_id: str) -> OwnResponse:
     """
     arrived = trio.current_time()
     settings = site.settings
+    options = read_options(request.headers, settings)
     body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
-    chat = parse_chat_request(body)
+    chat = parse_chat_request(body, limits=_image_limits(settings))
     backend, model = site.backend_for(chat.model)
-    make_sink = _stream_sink if chat.stream else _whole_sink
+    completion = CompletionRequest(
+        model=model,
+        messages=chat.messages,
+        system=chat.system or settings.system_prompt,
+        max_tokens=chat.max_tokens,
+        effort=chat.reasoning_effort,
+        stop=chat.stop,
+        response_format=json_format(chat.response_format),
+    )
     answer = ChatAnswer(
         request_id=request_id,
-        backend=backend,
-        request=CompletionRequest(
-            model=model,
-            messages=chat.messages,
-            system=chat.system or settings.system_prompt,
-            max_tokens=chat.max_tokens,
-            effort=chat.reasoning_effort,
-        ),
-        make_sink=lambda send, headers: make_sink(chat, settings, send, headers),
-        heartbeat_interval=settings.heartbeat_interval if chat.stream else settings.nonstream_keepalive,
+        stream=await _shape(backend.stream, completion, settings),
+        request=completion,
+        make_sink=lambda send, headers: _make_sink(chat, options, settings, send, headers),
+        heartbeat_interval=options.heartbeat_interval if chat.stream else options.keepalive_interval,
         arrived=arrived,
         timeout=settings.timeout,
         session=_session(chat, request.headers),
@@ -82,3 +63,46 @@ async def answer_chat(site: Site, request_id: str) -> OwnResponse:
     if chat.ignored:
         response.headers["x-ocp-ignored"] = ", ".join(chat.ignored)
     return response
+
+
+def _image_limits(settings: Settings) -> ImageLimits:
+    return ImageLimits(
+        max_count=settings.max_images,
+        max_bytes=settings.max_image_bytes,
+        max_total_bytes=settings.max_image_total_bytes,
+        allow_urls=settings.image_urls,
+    )
+
+
+async def _shape(stream: Stream, completion: CompletionRequest, settings: Settings) -> Stream:
+    """Return the stream as the request wants it, whatever the backend does by itself."""
+    if completion.stop:
+        stream = end_at_stops(stream, completion.stop)
+    if completion.response_format:
+        wanted = read_format(completion.response_format)
+        await check_format(wanted)
+        # Around the other: a stop sequence ends an attempt, not the JSON that has been found right.
+        stream = hold_to_format(stream, wanted, settings.structured_max_attempts)
+    return stream
+
+
+def _session(chat: ChatRequest, headers: RequestHeaders) -> str | None:
+    return chat.session or headers.get("x-session-id") or headers.get("x-conversation-id")
+
+
+def _make_sink(chat: ChatRequest, options: Options, settings: Settings, send: Send, headers: Headers) -> Sink:
+    completion_id, created = new_completion_id(), int(time.time())
+    if not chat.stream:
+        builder = CompletionBuilder(
+            completion_id=completion_id, created=created, model=chat.model, show_reasoning=options.reasoning
+        )
+        return WholeSink(send, headers, builder)
+    encoder = ChunkEncoder(
+        completion_id=completion_id,
+        created=created,
+        model=chat.model,
+        include_usage=chat.include_usage,
+        show_reasoning=options.reasoning,
+    )
+    beat = BEAT_FRAMES.get(options.heartbeat_format) or encoder.empty_delta()
+    return StreamSink(send, headers, encoder, beat=beat, early=settings.early_headers)

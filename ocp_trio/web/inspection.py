@@ -49,9 +49,9 @@ def one_model(site: Site, name: str) -> dict[str, Any]:
 def health(site: Site) -> dict[str, Any]:
     """Return the state of the server; times are in milliseconds. Nothing in it is secret."""
     stats, settings = site.stats, site.settings
-    slots = next((backend.slots for backend in site.backends if hasattr(backend, "slots")), None)
-    queued = slots.queued if slots else 0
-    rejections = slots.rejections if slots else 0
+    states = [backend.state for backend in site.backends]
+    queued = sum(state.queued for state in states)
+    rejections = sum(state.queue_rejections for state in states)
     return {
         "status": "draining" if site.lifecycle.draining else "ok",
         "version": __version__,
@@ -76,10 +76,11 @@ def health(site: Site) -> dict[str, Any]:
         "concurrency": {
             "maxConcurrent": settings.max_concurrent,
             "maxQueue": settings.max_queue,
-            "inflight": slots.in_flight if slots else 0,
+            "inflight": sum(state.in_flight for state in states),
             "queued": queued,
             "queueRejections": rejections,
         },
+        "warm": {backend.name: backend.state.warm for backend in site.backends if backend.state.warm},
     }
 
 

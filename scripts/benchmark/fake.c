@@ -23,7 +23,7 @@
 
 #define INTERVAL 20000000L /* nanoseconds between two paced deltas */
 
-static char input[1 << 20];
+static char input[1 << 17];
 static char path[4096];
 
 static char *beside(const char *program, const char *name) {
@@ -109,26 +109,31 @@ static char *find_script(char *from) {
     return NULL;
 }
 
-int main(int argc, char **argv) {
+/* Return the next script, or NULL when there is no more input. */
+static char *read_script(void) {
     size_t filled = 0;
     ssize_t got;
-    int is_conversation = 0;
     char *script = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--version")) return puts("2.1.332 (Claude Code)") < 0;
-        if (!strcmp(argv[i], "--input-format")) is_conversation = 1;
-    }
+    memset(input, 0, sizeof input);
     while (!script && (got = read(0, input + filled, sizeof input - filled - 2)) > 0) {
         filled += got;
         script = find_script(input);
     }
-    if (!script) {
+    if (!script && filled > 0) {
         input[filled] = '\n';
         script = find_script(input);
     }
-    if (!script) return 3;
-    play(argv[0], script);
-    /* Like the CLI: with a conversation on its input it stays until that ends. */
-    while (is_conversation && read(0, input, sizeof input) > 0) continue;
+    return script;
+}
+
+int main(int argc, char **argv) {
+    int turns = 1;
+    char *script;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--version")) return puts("2.1.332 (Claude Code)") < 0;
+        /* Like the CLI: with a conversation on its input it stays until that ends. */
+        if (!strcmp(argv[i], "--input-format")) turns = 1000000;
+    }
+    while (turns-- > 0 && (script = read_script())) play(argv[0], script);
     return 0;
 }

@@ -68,9 +68,9 @@ def main() -> None:
     for line in sys.stdin.buffer:
         if b"bench: " in line and b'"shouldQuery":false' not in line:
             play(os.path.dirname(sys.argv[0]), line.decode("utf-8", "replace").split("bench: ", 1)[1])
-            break
-    if "--input-format" in sys.argv:
-        sys.stdin.buffer.read()
+            # Like the CLI: with a conversation on its input it stays until that ends.
+            if "--input-format" not in sys.argv:
+                return
 
 
 main()

@@ -114,6 +114,8 @@ def open_ours(command: list[str], fake: Path, scratch: Path) -> Opener:
             "CLAUDE_HEARTBEAT_INTERVAL": str(round(settings.heartbeat * 1000)),
             "CLAUDE_KILL_GRACE": str(round(settings.kill_grace * 1000)),
             "CLAUDE_MAX_CONCURRENT": "1000",
+            "CLAUDE_WARM_CONVERSATIONS": "0",
+            "CLAUDE_WARM_POOL": "0",
             "CLAUDE_PROXY_PORT": "0",
             "OCP_SHUTDOWN_GRACE": "0",
         }

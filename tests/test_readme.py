@@ -1,0 +1,97 @@
+"""What README says is what the code does."""
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from itertools import pairwise
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import fake_program
+import pytest
+
+from ocp_trio import settings
+from ocp_trio.openai.requests import parameter_table
+from ocp_trio.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def default_of(each: Any) -> str:
+    """Return a setting's default as the environment would give it; empty where it is not set."""
+    value, parse = each.default, each.metadata["parse"].__name__
+    if parse in {"_milliseconds", "_grace"}:
+        return "0" if value == inf else str(round(value * 1000))
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{value:g}" if isinstance(value, float) else "" if value in {"", ()} else str(value)
+
+
+def settings_rows() -> list[str]:
+    [body] = [
+        node.body for node in ast.parse(inspect.getsource(settings)).body if getattr(node, "name", "") == "Settings"
+    ]
+    documents = [
+        ast.literal_eval(after.value)
+        for node, after in pairwise(body)
+        if isinstance(node, ast.AnnAssign) and isinstance(after, ast.Expr)
+    ]
+    rows = []
+    for each, document in zip(fields(Settings), documents, strict=True):
+        default = default_of(each)
+        shown = f" ({default})" if default else ""
+        rows.append(f"| `{each.metadata['name']}`{shown} | {' '.join(document.replace('``', '`').split())} |")
+    return rows
+
+
+def test_every_setting_stands_in_the_table_with_its_default_and_its_meaning() -> None:
+    table = README.partition("## Settings")[2].partition("\n## ")[0]
+
+    assert [line for line in table.splitlines() if line.startswith("| `")] == settings_rows()
+
+
+def test_every_parameter_stands_in_the_row_of_what_becomes_of_it() -> None:
+    table = README.partition("## Requests")[2].partition("\n## ")[0]
+    rows = {
+        line.split()[1]: set(re.findall(r"`(\w+)`", line.split("|")[2])) for line in table.splitlines() if "|" in line
+    }
+
+    for treatment in ("honoured", "ignored", "refused"):
+        expected = {name for name, becomes in parameter_table().items() if becomes == treatment}
+        assert rows[treatment.replace("ignored", "ignored,")] == expected
+
+
+def test_every_row_of_who_ends_a_request_names_a_test_that_exists() -> None:
+    table = README.partition("## Who ends a request")[2].partition("\n## ")[0]
+    named = re.findall(r"`(test_\w+)`", table)
+    sources = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+
+    assert len(named) == len([line for line in table.splitlines() if line.startswith("| ")]) - 2
+    assert [name for name in named if f"def {name}(" not in sources] == []
+
+
+def test_the_program_that_embeds_the_backend_runs_as_it_stands(tmp_path: Path) -> None:
+    [program] = [code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "open_claude" in code]
+    claude = fake_program.install(tmp_path)
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={"HOME": str(tmp_path), "PATH": os.defpath, "CLAUDE_BIN": str(claude)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.stdout, done.stderr) == ("ok", "")
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:scripts|tests|ocp_trio)/[\w./]+)`", README))))
+def test_every_file_that_is_named_exists(path: str) -> None:
+    assert (ROOT / path).exists()
