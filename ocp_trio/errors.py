@@ -149,11 +149,12 @@ class QueueFullError(ClientError):
 
 
 class QuotaExceededError(ClientError):
-    """The key's own quota is spent."""
+    """The key's own quota is spent; ``quota`` tells period, limit, use, and the seconds until it begins anew."""
 
-    def __init__(self, message: str, *, retry_after: float) -> None:
+    def __init__(self, message: str, *, retry_after: float, quota: dict[str, int | str] | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.quota = quota
 
 
 class OperatorError(OcpError):

@@ -21,6 +21,7 @@ from ocp_trio.demo import DemoBackend
 from ocp_trio.errors import OcpError, SettingError
 from ocp_trio.logs import LogRing, open_logs
 from ocp_trio.settings import Settings
+from ocp_trio.store import open_store
 from ocp_trio.web import Lifecycle, create_app
 
 __all__ = ["Application", "run_server"]
@@ -86,8 +87,11 @@ class Application:
         ring = LogRing()
         async with AsyncExitStack() as stack:
             stack.enter_context(open_logs(ring))
+            store = None
+            if self._settings.keeps_accounts:
+                store = await stack.enter_async_context(open_store(self._settings.store))
             backends = await stack.enter_async_context(self._open_backends())
-            app = create_app(backends, self._settings, ring=ring, lifecycle=self._lifecycle)
+            app = create_app(backends, self._settings, ring=ring, lifecycle=self._lifecycle, store=store)
             self._app = app  # type: ignore[assignment]  # Quart types ASGI messages one by one
             yield
 

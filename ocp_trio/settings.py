@@ -131,10 +131,17 @@ class Settings:
     """How often an answer is asked for until it is as ``response_format`` wants it."""
     system_prompt: str = _setting("CLAUDE_SYSTEM_PROMPT", default="")
     """System prompt of requests that bring none."""
-    auth_mode: str = _setting("CLAUDE_AUTH_MODE", default="none", parse=_one_of("none", "shared"))
-    """Who may call: ``none`` asks nobody for a key, ``shared`` asks everybody for ``PROXY_API_KEY``."""
+    auth_mode: str = _setting("CLAUDE_AUTH_MODE", default="none", parse=_one_of("none", "shared", "multi"))
+    """Who may call: ``none`` asks nobody for a key, ``shared`` asks everybody for ``PROXY_API_KEY``, ``multi``
+    for a key of his own, made with ``POST /api/keys``."""
     proxy_api_key: str = _setting("PROXY_API_KEY", default="", secret=True)
     """The key of auth mode ``shared``."""
+    admin_key: str = _setting("OCP_ADMIN_KEY", default="", secret=True)
+    """The key that may make and revoke keys, and see everybody's usage."""
+    store: str = _setting("OCP_STORE", default="")
+    """Where keys and usage are kept: a path or ``redis://…``; empty is ``~/.ocp``, in auth mode ``multi`` only."""
+    cache_ttl: float = _setting("CLAUDE_CACHE_TTL", default=inf, parse=_milliseconds)
+    """Milliseconds for which equal requests of one caller get the same answer; 0 turns that off."""
     allowed_hosts: tuple[str, ...] = _setting("OCP_ALLOWED_HOSTS", default=(), parse=_words)
     """Names beside the loopback's that a ``Host`` or ``Origin`` header may have, separated by commas."""
     allow_open: bool = _setting("OCP_ALLOW_OPEN", default=False, parse=_flag)
@@ -175,6 +182,11 @@ class Settings:
         settings.check()
         return settings
 
+    @property
+    def keeps_accounts(self) -> bool:
+        """Whether there is a store at all."""
+        return self.auth_mode == "multi" or bool(self.store) or self.cache_ttl < inf
+
     def check(self) -> None:
         """Refuse combinations that would open the machine to callers from elsewhere.
 
@@ -184,6 +196,8 @@ class Settings:
         beyond = not is_loopback(self.bind)
         if self.auth_mode == "shared" and not self.proxy_api_key:
             raise SettingError("PROXY_API_KEY", "", "auth mode shared needs a key")
+        if self.auth_mode == "multi" and not self.admin_key:
+            raise SettingError("OCP_ADMIN_KEY", "", "auth mode multi needs a key that may make the others")
         if beyond and self.auth_mode == "none" and not self.allow_open:
             problem = "beyond the loopback a key is needed: set CLAUDE_AUTH_MODE=shared and PROXY_API_KEY"
             raise SettingError("CLAUDE_BIND", self.bind, f"{problem}, or OCP_ALLOW_OPEN=1")
@@ -192,8 +206,9 @@ class Settings:
             ("CLAUDE_MCP_CONFIG", self.mcp_config),
             ("CLAUDE_SETTING_SOURCES", self.setting_sources),
         ):
-            if value and beyond and not self.unsafe_tools:
-                raise SettingError(name, value, "not beyond the loopback, unless OCP_UNSAFE_TOOLS=1")
+            if value and (beyond or self.auth_mode == "multi") and not self.unsafe_tools:
+                problem = "not beyond the loopback or in auth mode multi, unless OCP_UNSAFE_TOOLS=1"
+                raise SettingError(name, value, problem)
 
 
 def is_loopback(host: str) -> bool:

@@ -72,7 +72,7 @@ class RawClient:
             BlockingIOError: nothing has.
         """
         with socket.socket(fileno=os.dup(self.stream.socket.fileno())) as same:
-            return same.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            return same.recv(2**16, socket.MSG_PEEK | socket.MSG_DONTWAIT)
 
     def reset(self) -> None:
         """Close so that the server gets a reset instead of an end."""

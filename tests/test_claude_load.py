@@ -75,8 +75,8 @@ async def test_three_hundred_requests_half_of_them_cancelled_leave_nothing_behin
 
     with trio.fail_after(3 * LIMIT):
         async with open_claude(str(program), environment={"HOME": str(tmp_path)}, max_queue=300) as backend:
-            await one(backend, trio.current_time())
-            before = watching.holdings(os.getpid())
+            await one(backend, LIMIT)
+            files, threads = watching.holdings(os.getpid())
             async with trio.open_nursery() as nursery:
                 for number in range(300):
                     patience = random.uniform(0, 1.5) if number % 2 else 3 * LIMIT
@@ -84,7 +84,10 @@ async def test_three_hundred_requests_half_of_them_cancelled_leave_nothing_behin
 
             assert (backend.slots.in_flight, backend.slots.queued) == (0, 0)
             assert watching.children(os.getpid()) == []
-            assert watching.holdings(os.getpid()) == before
+            # There may be fewer threads: Trio gives up those that it has not needed for ten seconds.
+            files_now, threads_now = watching.holdings(os.getpid())
+            assert files_now == files
+            assert threads_now <= threads
 
     assert all(answered)
     assert len(answered) > 150

@@ -1,20 +1,15 @@
 """A child process never outlives its block, and nothing that it wrote is lost."""
 
-import errno
 import os
 import random
 import signal
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 from shell import ENV, LIMIT, OBEDIENT, STUBBORN, alive, open_python, open_shell, read_all, read_line
 from watching import children, holdings, wait_gone
 
-from ocp_trio.errors import ChildSpawnError
 from ocp_trio.streaming import open_child_process
 from ocp_trio.streaming.process import SETPRIV
 
@@ -67,49 +62,6 @@ async def test_its_error_output_never_blocks_it_and_the_newest_is_kept() -> None
 
     assert len(child.stderr_tail) == 8192
     assert child.stderr_tail.endswith(b"\0the end")
-
-
-# One that cannot be started
-
-
-@pytest.mark.parametrize("program", ["missing", "not-executable", "folder"])
-async def test_a_program_that_cannot_be_run_is_refused(tmp_path: Path, program: str) -> None:
-    (tmp_path / "not-executable").touch()
-    (tmp_path / "folder").mkdir()
-
-    with pytest.raises(ChildSpawnError, match=r"^the program could not be started: it is missing or not executable$"):
-        async with open_child_process([str(tmp_path / program)], env=ENV):
-            pass
-
-
-async def test_a_missing_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ChildSpawnError, match=r"^the program could not be started: No such file or directory$"):
-        async with open_shell("true", cwd=str(tmp_path / "missing")):
-            pass
-
-
-@pytest.mark.parametrize("allowed", range(4))
-async def test_too_many_open_files_are_told_and_leave_nothing_behind(
-    monkeypatch: pytest.MonkeyPatch, allowed: int
-) -> None:
-    left = [allowed]
-
-    def limited(function: Callable[..., Any], *arguments: int) -> Any:
-        if not left[0]:
-            raise OSError(errno.EMFILE, "too many")
-        left[0] -= 1
-        return function(*arguments)
-
-    before = holdings(os.getpid())
-    monkeypatch.setattr(os, "pipe", partial(limited, os.pipe))
-    monkeypatch.setattr(os, "pidfd_open", partial(limited, os.pidfd_open))
-
-    with pytest.raises(ChildSpawnError, match="Too many open files"):
-        async with open_shell(OBEDIENT):
-            pass
-
-    assert holdings(os.getpid()) == before
-    assert children(os.getpid()) == []
 
 
 # How it ends
@@ -251,7 +203,10 @@ async def test_three_hundred_children_leave_nothing_behind() -> None:
             for number in range(300):  # row 43
                 nursery.start_soon(run, chance.uniform(0, 0.04) if number % 2 else LIMIT)
 
-    assert holdings(os.getpid()) == before
+    after = holdings(os.getpid())
+    assert after[0] == before[0]
+    # A thread that Trio had kept may have been let go.
+    assert after[1] <= before[1]
     assert children(os.getpid()) == []
     assert cancelled > 50
 

@@ -2,6 +2,7 @@
 
 import time
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -160,7 +161,7 @@ async def test_the_cap_does_not_bind_a_stream_without_keep_alives(autojump_clock
     assert seen == [(0, "P"), (30, "stalled: idle")]
 
 
-LIMITS = pytest.mark.parametrize("off", [0.0, float("inf")])
+LIMITS = pytest.mark.parametrize("off", [0.0, inf])
 
 
 @LIMITS
@@ -326,7 +327,7 @@ async def test_a_cap_below_the_idle_limit_is_raised_to_it(autojump_clock: MockCl
 
 
 async def test_a_byte_after_a_silence_longer_than_the_cap_ends_nothing(autojump_clock: MockClock) -> None:
-    seen = await observe(f"1 P; {every(10, 'c', since=500, until=2000)}", StallLimits(keepalive_cap=120))
+    seen = await observe(f"0 c; 1 P; {every(10, 'c', since=500, until=2000)}", StallLimits(keepalive_cap=120))
 
     assert seen == [(1, "P"), (630, "stalled: keepalive_only")]
 
@@ -338,3 +339,7 @@ def test_a_limit_that_is_no_time_span_is_refused(name: str, seconds: float) -> N
 
     with pytest.raises(ValueError, match=f"^{name}={seconds}: must be 0 or more seconds$"):
         StallLimits(**limits)
+
+
+def test_all_limits_are_off_unless_given_and_named_after_themselves() -> None:
+    assert StallLimits() == StallLimits(0, 0, 0) == StallLimits(inf, inf, inf, "first_event", "idle", "keepalive_cap")

@@ -117,6 +117,22 @@ async def test_the_end_of_a_stream_is_no_sign_of_life(autojump_clock: MockClock)
     assert (caught.value.facts.phase, caught.value.facts.bytes) == ("creation", 0)
 
 
+@pytest.mark.parametrize("sign", ["created", "bytes", "event"])
+async def test_with_any_sign_of_it_a_stream_has_been_created(autojump_clock: MockClock, sign: str) -> None:
+    async with open_stall_guard(FIRST) as guard:
+        match sign:
+            case "created":
+                guard.created()
+            case "bytes":
+                guard.saw_bytes(1)
+            case _:
+                guard.saw_event(Sighting("boundary"))
+        with pytest.raises(UpstreamStalledError) as caught:
+            await guard.read(trio.sleep_forever)
+
+    assert caught.value.facts.phase == "first_event"
+
+
 async def test_events_may_be_read_from_a_stream_under_the_same_guard(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:

@@ -8,11 +8,14 @@ from werkzeug.datastructures import Headers
 
 from ocp_trio.completion import Completed
 from ocp_trio.errors import InvalidApiKeyError, PermissionDeniedError
+from ocp_trio.settings import Settings
 from ocp_trio.testing import ScriptedBackend, open_asgi_exchange
 from ocp_trio.web import guards
+from ocp_trio.web.callers import ANYBODY, identify
 
 STOP = (Completed("stop"),)
 KEY = "shared-secret"
+SHARED = Settings(auth_mode="shared", proxy_api_key=KEY)
 
 
 @pytest.mark.parametrize("host", ["", "localhost", "localhost:3456", "127.0.0.1:1", "[::1]:3456", "My.Lan:80"])
@@ -49,8 +52,8 @@ def test_a_foreign_page_may_not(origin: str) -> None:
         [("x-api-key", KEY), ("Authorization", f"Bearer {KEY}")],
     ],
 )
-def test_the_right_key_is_accepted_in_every_spelling(fields: list[tuple[str, str]]) -> None:
-    guards.check_key(Headers(fields), KEY)
+async def test_the_right_key_is_accepted_in_every_spelling(fields: list[tuple[str, str]]) -> None:
+    assert await identify(Headers(fields), SHARED, None) == ANYBODY
 
 
 @pytest.mark.parametrize(
@@ -68,9 +71,9 @@ def test_the_right_key_is_accepted_in_every_spelling(fields: list[tuple[str, str
         [("Authorization", f"Bearer {KEY}"), ("Authorization", "Bearer other")],
     ],
 )
-def test_anything_else_is_not(fields: list[tuple[str, str]]) -> None:
+async def test_anything_else_is_not(fields: list[tuple[str, str]]) -> None:
     with pytest.raises(InvalidApiKeyError):
-        guards.check_key(Headers(fields), KEY)
+        await identify(Headers(fields), SHARED, None)
 
 
 async def test_a_page_of_another_site_cannot_start_anything() -> None:

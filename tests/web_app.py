@@ -10,6 +10,7 @@ import trio
 from ocp_trio.completion import Backend
 from ocp_trio.logs import LogRing, open_logs
 from ocp_trio.settings import Settings
+from ocp_trio.store import Store
 from ocp_trio.testing import AsgiExchange, open_asgi_exchange
 from ocp_trio.web import Lifecycle, create_app
 
@@ -19,10 +20,10 @@ CHAT = "/v1/chat/completions"
 class WebApp:
     """An application with all that a test may look at."""
 
-    def __init__(self, backends: tuple[Backend, ...], settings: Settings) -> None:
+    def __init__(self, backends: tuple[Backend, ...], settings: Settings, store: Store | None) -> None:
         self.ring = LogRing()
         self.lifecycle = Lifecycle()
-        self.asgi = create_app(backends, settings, ring=self.ring, lifecycle=self.lifecycle)
+        self.asgi = create_app(backends, settings, ring=self.ring, lifecycle=self.lifecycle, store=store)
 
     @asynccontextmanager
     async def chat(self, headers: dict[str, str] | None = None, **body: Any) -> AsyncIterator[AsgiExchange]:
@@ -58,9 +59,9 @@ class WebApp:
 
 
 @asynccontextmanager
-async def open_web_app(*backends: Backend, **settings: Any) -> AsyncIterator[WebApp]:
+async def open_web_app(*backends: Backend, store: Store | None = None, **settings: Any) -> AsyncIterator[WebApp]:
     """Build the application for the length of a block, with its log in a ring."""
-    app = WebApp(backends, Settings(**settings))
+    app = WebApp(backends, Settings(**settings), store)
     with open_logs(app.ring):
         yield app
 

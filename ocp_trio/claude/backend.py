@@ -71,15 +71,16 @@ class ClaudeBackend:
             open_stall_guard(self._stall_limits) as guard,
         ):
             guard.created()
-            turn = Turn(lease.child, lease.known, guard, request, self._max_line)
+            turn = Turn(lease, guard, request, self._max_line)
             with unwrap_lone_error():
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(turn.write)
                     nursery.start_soon(_release_at_exit, lease.child, slot)
                     async with aclosing(turn.read()) as batches:
                         yield batches
+                    await turn.settle()
                     first_turn = len(request.messages) == 1
-                    if not self.children.keep(lease, turn.conversation, first_turn=first_turn):
+                    if not self.children.keep(lease, turn.conversation, held=turn.held, first_turn=first_turn):
                         await turn.leave()
                     nursery.cancel_scope.cancel()
 

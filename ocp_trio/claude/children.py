@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import trio
 
+from ocp_trio.claude.held import HeldTurn
 from ocp_trio.claude.keeper import KeptChild
 from ocp_trio.errors import ChildSpawnError
 from ocp_trio.streaming import Child
@@ -23,7 +24,7 @@ LONGEST_PAUSE = 60.0
 WARM_LIMIT = 600.0
 """Seconds that an unused child waits before it is replaced."""
 CONVERSATION_LIMIT = 300.0
-"""Seconds that a child waits for the next turn of its conversation."""
+"""Seconds that a child waits for the next turn of its conversation, or for the results of its caller's tools."""
 FIRST_TURN_LIMIT = 2.5
 """The same after a first turn: most requests are never continued, and an agent that goes on does so at once."""
 
@@ -126,11 +127,14 @@ class Children:
                 with trio.move_on_after(self._end_within, shield=True):
                     await lease.kept.ended.wait()
 
-    def keep(self, lease: Lease, conversation: bytes | None, *, first_turn: bool) -> bool:
+    def keep(
+        self, lease: Lease, conversation: bytes | None, *, held: HeldTurn | None = None, first_turn: bool = False
+    ) -> bool:
         """Keep a lent child for the next turn of its conversation, if it may and such children are wanted."""
         if conversation is None or self._max_conversations == 0 or lease.child.exited.is_set():
             return False
-        lease.kept.give_back(conversation, FIRST_TURN_LIMIT if first_turn else CONVERSATION_LIMIT)
+        limit = FIRST_TURN_LIMIT if first_turn and held is None else CONVERSATION_LIMIT
+        lease.kept.give_back(conversation, limit, held)
         return True
 
     async def _take_conversation(self, histories: Sequence[tuple[int, bytes]]) -> Lease | None:

@@ -5,6 +5,8 @@ import pwd
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ocp_trio.claude.tool_names import SERVER
+
 __all__ = ["child_environment", "claude_command"]
 
 _PASSED = frozenset(
@@ -25,6 +27,14 @@ _SET = {
     "DISABLE_ERROR_REPORTING": "1",
     # A refusal ends the answer; without this the CLI asks the model once more.
     "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1",
+    # Else a placeholder stands beside the caller's tools, and many of them are only found by searching.
+    "ENABLE_TOOL_SEARCH": "false",
+    # A day: how long a call waits for its result is decided here, not by the CLI.
+    "MCP_TOOL_TIMEOUT": "86400000",
+    # Else a result of more than about 100 kB goes into a file.
+    "MAX_MCP_OUTPUT_TOKENS": "1000000",
+    # All calls of a message come at once; by default the eleventh waits for the result of another.
+    "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY": "1000",
 }
 
 
@@ -57,9 +67,9 @@ def claude_command(
         f"--setting-sources={setting_sources}",
         # A rule alone would leave all tools in place, and those that only read need no permission.
         f"--tools={','.join(_built_in_tools(rules))}",
+        # The caller's tools run without asking: they run at the caller's.
+        f"--allowedTools={','.join((f'mcp__{SERVER}', *rules))}",
     ]  # fmt: skip
-    if rules:
-        command.append(f"--allowedTools={','.join(rules)}")
     if mcp_config:
         command.append(f"--mcp-config={Path(mcp_config).absolute()}")
     return command

@@ -3,6 +3,7 @@
 import msgspec
 import trio
 
+from ocp_trio.claude.held import HeldTurn
 from ocp_trio.streaming import Child
 
 __all__ = ["KeptChild"]
@@ -28,6 +29,7 @@ class KeptChild:
         ended: Set once it has been reaped.
         conversation: The one that it is kept for; None while it is borrowed, or never was.
         limit: Seconds that it is kept for it.
+        held: Its turn, where that waits for results of the caller's tools.
         failed: It said something unasked, or ended, while it waited.
     """
 
@@ -38,6 +40,7 @@ class KeptChild:
         self.ended = trio.Event()
         self.conversation: bytes | None = None
         self.limit = 0.0
+        self.held: HeldTurn | None = None
         self.failed = False
         self._wanted = False
         self._waiting = trio.CancelScope()
@@ -48,16 +51,23 @@ class KeptChild:
     async def wait_to_be_borrowed(self, limit: float) -> bool:
         """Wait until somebody borrows it, for at most ``limit`` seconds; False when it is of no use to anybody.
 
-        It is to say nothing meanwhile: whatever it says unasked, its end included, makes it useless.
+        It is to say nothing meanwhile, but that it waits: whatever else it says unasked, its end included, makes it
+        useless.
         """
         self._wanted, self._available = False, False
         self._decided, self._returned = trio.Event(), trio.Event()
         with trio.move_on_after(limit) as self._waiting:
-            await self.child.receive_some()
+            await self._listen()
         self.failed = not self._waiting.cancelled_caught
         self._available = self._wanted and not self.failed
         self._decided.set()
         return self._available
+
+    async def _listen(self) -> None:
+        """Return when it has said what makes it useless."""
+        while data := await self.child.receive_some():
+            if self.held is None or not self.held.hear(data):
+                return
 
     async def borrow(self) -> bool:
         """Take it from its keeper; False if it has just become useless.
@@ -78,14 +88,16 @@ class KeptChild:
             return False
         with trio.move_on_after(PATIENCE):
             while data := await self.child.receive_some():
+                if self.held is not None and not self.held.hear(data):
+                    return False
                 if data.endswith(b"\n"):
                     return True
             return False
         return True
 
-    def give_back(self, conversation: bytes | None, limit: float = 0.0) -> None:
+    def give_back(self, conversation: bytes | None, limit: float = 0.0, held: HeldTurn | None = None) -> None:
         """Return it, to be kept for the ``conversation`` of this name for ``limit`` seconds, or to be ended."""
-        self.conversation, self.limit = conversation, limit
+        self.conversation, self.limit, self.held = conversation, limit, held
         self._returned.set()
 
     def dismiss(self) -> None:

@@ -16,8 +16,11 @@ __all__ = [
     "ApiUsage",
     "Assistant",
     "Block",
+    "Control",
+    "ControlRequest",
     "Delta",
     "Line",
+    "McpMessage",
     "Other",
     "RateLimitEvent",
     "RateLimitInfo",
@@ -47,6 +50,7 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
     type: str = ""
     text: str = ""
     thinking: str = ""
+    partial_json: str = ""
     stop_reason: str | None = None
 
 
@@ -55,6 +59,8 @@ class Block(msgspec.Struct, frozen=True, gc=False):
 
     type: str = ""
     id: str = ""
+    name: str = ""
+    input: dict[str, Any] = {}
     tool_use_id: str = ""
     text: str = ""
     thinking: str = ""
@@ -153,6 +159,40 @@ class RateLimitEvent(Line, frozen=True, gc=False, tag="rate_limit_event"):
     """How much of a subscription is left."""
 
     rate_limit_info: RateLimitInfo = RateLimitInfo()
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """Which call of the model's it is."""
+
+    id: str = msgspec.field(default="", name="claudecode/toolUseId")
+
+
+class CallParameters(msgspec.Struct, frozen=True, gc=False):
+    """Of a ``tools/call``; its name and arguments stand in the model's own message, too."""
+
+    call: Call = msgspec.field(default=Call(), name="_meta")
+
+
+class McpMessage(msgspec.Struct, frozen=True, gc=False):
+    """A JSON-RPC request to an MCP server, or a notification: one without ``id``."""
+
+    method: str = ""
+    id: int | str | None = None
+    params: CallParameters = CallParameters()
+
+
+class Control(msgspec.Struct, frozen=True, gc=False):
+    """What the CLI asks of whoever runs it; ``mcp_message`` passes a message to a server of ours."""
+
+    subtype: str = ""
+    message: McpMessage = McpMessage()
+
+
+class ControlRequest(Line, frozen=True, gc=False, tag="control_request"):
+    """A request that the CLI waits for an answer to."""
+
+    request_id: str = ""
+    request: Control = Control()
 
 
 class Result(Line, frozen=True, gc=False, tag="result"):

@@ -8,10 +8,12 @@ what comes, or the answer ends with an error.
 from ocp_trio.claude import outcome
 from ocp_trio.claude.answer import AnswerText
 from ocp_trio.claude.blocks import MessageBlocks
+from ocp_trio.claude.calls import Calls
 from ocp_trio.claude.lines import Abandoned, ApiEvent, ApiMessage, ApiUsage, Block
 from ocp_trio.claude.surrogates import scrub
 from ocp_trio.claude.tokens import TokenCount
 from ocp_trio.completion import Event, TextDelta, TextEnd, ThinkingDelta, ThinkingEnd, Usage
+from ocp_trio.errors import UpstreamError
 
 __all__ = ["Messages"]
 
@@ -23,21 +25,24 @@ class Messages:
 
     Args:
         out: Where events are appended.
+        calls: What takes the calls of the caller's tools.
 
     Attributes:
         stop_reason: Why the newest message ended; None if it has not, or nobody said why.
-        open_calls: Ids of the calls that the model has made and whose results it has not got.
+        open_calls: Ids of the calls of the CLI's own tools whose results the model has not got.
+        streaming: A message has begun to stream and has not ended.
     """
 
-    def __init__(self, out: list[Event]) -> None:
+    def __init__(self, out: list[Event], calls: Calls) -> None:
         self.stop_reason: str | None = None
         self.open_calls: set[str] = set()
         self._out = out
+        self._calls = calls
         self._answer = AnswerText()
         self._tokens = TokenCount()
         self._blocks = MessageBlocks()
         self._id = ""
-        self._streaming = False
+        self.streaming = False
         self._broke_off = False
         self._held_notice = ""
 
@@ -48,9 +53,10 @@ class Messages:
                 self._delta(event)
             case "message_start":
                 self._begin(event.message)
-                self._streaming = True
+                self.streaming = True
             case "content_block_start":
                 self._begin_block(event.index, event.content_block)
+                self._calls.begin(event.index, event.content_block)
             case "content_block_stop":
                 self._end_block(event.index)
             case "message_delta":
@@ -59,7 +65,7 @@ class Messages:
             case "message_stop" if abandoned is not None:
                 self._abandon(abandoned.from_block_index)
             case "message_stop":
-                self._streaming = False
+                self.streaming = False
                 self._answer.settle()
 
     def aggregate(self, message: ApiMessage) -> None:
@@ -89,7 +95,7 @@ class Messages:
 
     def _begin(self, message: ApiMessage) -> None:
         self._release_notice()
-        if self._streaming:
+        if self.streaming:
             # It never ended: older versions say no more of a stream that broke off.
             self._abandon(0)
         elif not self._broke_off:
@@ -98,10 +104,13 @@ class Messages:
         self._id, self._blocks, self.stop_reason = message.id, MessageBlocks(), None
         # The model speaks only when it has the results of all its calls.
         self.open_calls.clear()
+        self._calls.begin_message()
         self._tokens.begin_message(message.usage)
 
     def _abandon(self, first_lost: int) -> None:
-        self._streaming, self._broke_off = False, True
+        self.streaming, self._broke_off = False, True
+        if len(self._calls):
+            raise UpstreamError("upstream broke off after part of a tool call had been sent")
         self._answer.abandon(first_lost)
 
     def _begin_block(self, index: int, block: Block) -> None:
@@ -120,6 +129,8 @@ class Messages:
             self._say(block.add(delta.text))
         elif delta.type == "thinking_delta":
             self._think(block.add(delta.thinking))
+        elif delta.type == "input_json_delta":
+            self._calls.add(event.index, block.add(delta.partial_json))
 
     def _end_block(self, index: int) -> None:
         block = self._blocks.streamed.get(index)
@@ -131,6 +142,8 @@ class Messages:
         elif block.kind == "thinking":
             self._think(block.flush())
             self._out.append(ThinkingEnd())
+        else:
+            self._calls.end(index)
 
     def _repeat_block(self, block: Block) -> None:
         match block.type:
@@ -148,6 +161,8 @@ class Messages:
                 self._think(text)
                 if text and not streamed:
                     self._out.append(ThinkingEnd())
+            case "tool_use" if self._calls.is_callers(block):
+                self._calls.repeat(block)
             case "tool_use":
                 self.open_calls.add(block.id)
 

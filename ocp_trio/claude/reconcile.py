@@ -3,8 +3,22 @@
 import logging
 
 from ocp_trio.claude import outcome
-from ocp_trio.claude.lines import ApiUsage, Assistant, Line, RateLimitEvent, Result, StreamEvent, System, User
+from ocp_trio.claude.calls import Calls
+from ocp_trio.claude.lines import (
+    ApiUsage,
+    Assistant,
+    Control,
+    ControlRequest,
+    Line,
+    McpMessage,
+    RateLimitEvent,
+    Result,
+    StreamEvent,
+    System,
+    User,
+)
 from ocp_trio.claude.messages import Messages
+from ocp_trio.claude.tool_names import ToolNames
 from ocp_trio.completion import Activity, Batch, Completed, Event, Failed
 from ocp_trio.errors import UpstreamError
 
@@ -19,18 +33,28 @@ logger = logging.getLogger("ocp_trio.claude")
 class Reconciler:
     """Pure state of one answer; feed it lines in order.
 
+    An answer ends where the model calls tools of the caller's, too; the CLI's turn then goes on with another answer.
+
+    Args:
+        names: Of the caller's tools.
+        parallel: Whether the model may call more than one of them at once.
+        resumed: This answer goes on with a turn of the CLI's whose beginning was another one.
+
     Attributes:
+        calls: The calls of the caller's tools.
         done: The terminal event has been returned; whatever comes later is logged, never returned.
         turn_over: The CLI has nothing more to do for this answer: its own result has come.
         acks: Empty results seen so far: each confirms one message of history.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: ToolNames | None = None, *, parallel: bool = True, resumed: bool = False) -> None:
         self.done = False
         self.turn_over = False
         self.acks = 0
         self._out: list[Event] = []
-        self._messages = Messages(self._out)
+        self.calls = Calls(self._out, names or ToolNames(()), parallel=parallel)
+        self._messages = Messages(self._out, self.calls)
+        self._resumed = resumed
         self._compacting = False
         self._error: str | None = None
         self._resets_at: float | None = None
@@ -69,6 +93,10 @@ class Reconciler:
         match line:
             case StreamEvent():
                 self._messages.stream(line.event, line.abandoned_blocks)
+                self._end_at_calls(ended=line.event.type == "message_stop")
+            case ControlRequest(request=Control(message=McpMessage("tools/call"))):
+                # While a message streams its calls come before its end; one that was not streamed has no other end.
+                self._end_at_calls(ended=not self._messages.streaming)
             case Assistant() if line.is_api_error_message or line.error is not None:
                 self._error = line.error
             case Assistant():
@@ -81,6 +109,14 @@ class Reconciler:
                 self._compacting = line.status == "compacting"
             case RateLimitEvent():
                 self._resets_at = line.rate_limit_info.resetsAt or self._resets_at
+
+    def _end_at_calls(self, *, ended: bool) -> None:
+        """End the answer, if it calls tools of the caller's and its message has ended."""
+        if not ended or not len(self.calls):
+            return
+        reason = outcome.finish_reason(self._messages.stop_reason)
+        cut = reason in ("length", "content_filter")
+        self._finish(Completed(reason if cut else "tool_calls", self._messages.usage(None)))
 
     def _user(self, line: User) -> None:
         for block in line.message.blocks:
@@ -112,7 +148,9 @@ class Reconciler:
     def _complete(self, stop_reason: str | None, usage: ApiUsage | None) -> None:
         reason = outcome.finish_reason(stop_reason)
         # The CLI's own tools have been executed: to the client the answer is simply complete.
-        self._finish(Completed("stop" if reason == "tool_calls" else reason, self._messages.usage(usage)))
+        # What the CLI counts is the whole turn, and the first answers of a resumed one have been counted.
+        counted = self._messages.usage(None if self._resumed else usage)
+        self._finish(Completed("stop" if reason == "tool_calls" else reason, counted))
 
     def _finish(self, event: Completed | Failed) -> None:
         self.done = True

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ocp_trio.claude.surrogates import scrub
+from ocp_trio.claude.tool_names import SERVER, ToolNames, safe_id
 from ocp_trio.completion import CompletionRequest, Image, Message, Part, Text, ToolResult, ToolUse
 
-__all__ = ["Step", "conversation"]
+__all__ = ["Step", "conversation", "encode_line"]
 
 LEAST_BUDGET = 1024
 """Tokens that the CLI gives some models to think at least, however few the answer may have: the API refuses that."""
@@ -26,7 +27,8 @@ class Step(NamedTuple):
     acks: int
 
 
-def _line(value: dict[str, Any]) -> bytes:
+def encode_line(value: dict[str, Any]) -> bytes:
+    """Return a line of input."""
     try:
         return msgspec.json.encode(value) + b"\n"
     except UnicodeEncodeError:
@@ -34,7 +36,7 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def _control(request_id: str, request: dict[str, Any]) -> bytes:
-    return _line({"type": "control_request", "request_id": request_id, "request": request})
+    return encode_line({"type": "control_request", "request_id": request_id, "request": request})
 
 
 def _set_up(request: CompletionRequest) -> bytes:
@@ -42,6 +44,9 @@ def _set_up(request: CompletionRequest) -> bytes:
     initialize: dict[str, Any] = {"subtype": "initialize"}
     if request.system:
         initialize["systemPrompt"] = [request.system]
+    if request.tools:
+        # The CLI asks this server for its tools over these very streams: see `tool_server`.
+        initialize["sdkMcpServers"] = [SERVER]
     settings: dict[str, Any] = {"model": request.model}
     if request.effort is not None:
         settings["effortLevel"] = request.effort
@@ -64,20 +69,21 @@ def _content(part: Text | Image) -> dict[str, Any]:
             return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def _block(part: Part) -> dict[str, Any]:
+def _block(part: Part, names: ToolNames) -> dict[str, Any]:
     match part:
         case ToolUse(call_id, name, arguments):
-            return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+            # Under its present name: the model is to take it for a call of the tool on offer.
+            return {"type": "tool_use", "id": safe_id(call_id), "name": names.shown(name), "input": arguments}
         case ToolResult(call_id, content, is_error):
             inner = [_content(item) for item in content]
-            return {"type": "tool_result", "tool_use_id": call_id, "content": inner, "is_error": is_error}
+            return {"type": "tool_result", "tool_use_id": safe_id(call_id), "content": inner, "is_error": is_error}
         case _:
             return _content(part)
 
 
-def _message(message: Message, **fields: bool) -> bytes:
-    content = [_block(part) for part in message.parts]
-    return _line({"type": message.role, "message": {"role": message.role, "content": content}, **fields})
+def _message(message: Message, names: ToolNames, **fields: bool) -> bytes:
+    content = [_block(part, names) for part in message.parts]
+    return encode_line({"type": message.role, "message": {"role": message.role, "content": content}, **fields})
 
 
 def conversation(request: CompletionRequest, known: int = 0) -> Iterator[Step]:
@@ -87,11 +93,12 @@ def conversation(request: CompletionRequest, known: int = 0) -> Iterator[Step]:
     assistant's next one is written.
     """
     acks = 0
+    names = ToolNames(tool.name for tool in request.tools)
     pending = b"" if known else _set_up(request)
     for message in request.messages[known:-1]:
         if message.role == "user":
-            yield Step(pending + _message(message, shouldQuery=False, client_composed=True), acks)
+            yield Step(pending + _message(message, names, shouldQuery=False, client_composed=True), acks)
             acks, pending = acks + 1, b""
         else:
-            pending += _message(message)
-    yield Step(pending + _message(request.messages[-1], client_composed=True), acks)
+            pending += _message(message, names)
+    yield Step(pending + _message(request.messages[-1], names, client_composed=True), acks)

@@ -1,18 +1,31 @@
 """Decode what the CLI prints under ``--output-format stream-json``: one JSON object per line."""
 
 import json
+from typing import TypeAlias
 
 import msgspec
 
-from ocp_trio.claude.lines import Assistant, Line, Other, RateLimitEvent, Result, StreamEvent, System, User
+from ocp_trio.claude.lines import (
+    Assistant,
+    ControlRequest,
+    Line,
+    Other,
+    RateLimitEvent,
+    Result,
+    StreamEvent,
+    System,
+    User,
+)
 from ocp_trio.streaming import MAX_LINE, LineDecoder
 
 __all__ = ["StreamJsonDecoder"]
 
 _KNOWN: dict[str, type[Line]] = {
-    str(line.__struct_config__.tag): line for line in (StreamEvent, Assistant, User, System, RateLimitEvent, Result)
+    str(line.__struct_config__.tag): line
+    for line in (StreamEvent, Assistant, User, System, RateLimitEvent, Result, ControlRequest)
 }
-_decode_line = msgspec.json.Decoder(StreamEvent | Assistant | User | System | RateLimitEvent | Result).decode
+_AnyLine: TypeAlias = StreamEvent | Assistant | User | System | RateLimitEvent | Result | ControlRequest
+_decode_line = msgspec.json.Decoder(_AnyLine).decode
 
 
 class StreamJsonDecoder:

@@ -3,9 +3,10 @@
 import math
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from ocp_trio import errors
-from ocp_trio.errors import InvalidApiKeyError, InvalidRequestError, MethodNotAllowedError, OcpError
+from ocp_trio.errors import InvalidApiKeyError, InvalidRequestError, MethodNotAllowedError, OcpError, QuotaExceededError
 
 __all__ = ["DEFAULT_RETRY_AFTER", "ErrorObject", "ErrorResponse", "encode_error", "error_object", "error_response"]
 
@@ -23,6 +24,8 @@ class ErrorObject(msgspec.Struct, frozen=True):
     type: str
     param: str | None
     code: str | None
+    quota: dict[str, int | str] | UnsetType = UNSET
+    """Of a spent quota: period, limit, used, resetsIn (seconds)."""
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
@@ -58,6 +61,7 @@ _TABLE: dict[type[OcpError], _Row] = {
     errors.QuotaExceededError: _Row(429, "rate_limit_error", "insufficient_quota", should_retry=False),
     errors.OperatorError: _Row(500, "server_error", "internal_error"),
     errors.BackendUnavailableError: _Row(503, "server_error", "backend_unavailable"),
+    errors.StoreUnavailableError: _Row(503, "server_error", "backend_unavailable"),
     errors.UpstreamAuthError: _Row(401, "authentication_error", "upstream_auth", should_retry=False),
     errors.ShuttingDownError: _Row(503, "server_error", "shutting_down"),
     errors.UpstreamError: _Row(502, "server_error", "upstream_error"),
@@ -82,7 +86,8 @@ def error_object(error: OcpError) -> ErrorObject:
     code, param = row.code, None
     if isinstance(error, InvalidRequestError):
         code, param = row.code or error.code, error.param
-    return ErrorObject(str(error) or code or row.type, row.type, param, code)
+    quota = (error.quota if isinstance(error, QuotaExceededError) else None) or UNSET
+    return ErrorObject(str(error) or code or row.type, row.type, param, code, quota)
 
 
 def error_response(error: OcpError) -> ErrorResponse:

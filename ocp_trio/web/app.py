@@ -21,7 +21,9 @@ from ocp_trio.errors import (
 )
 from ocp_trio.logs import LogRing
 from ocp_trio.settings import Settings, is_loopback
-from ocp_trio.web import guards, inspection
+from ocp_trio.store import Store
+from ocp_trio.web import admin, guards, inspection
+from ocp_trio.web.callers import ANYBODY, identify
 from ocp_trio.web.completions import answer_chat
 from ocp_trio.web.connection import HTTPConnection, OwnResponse
 from ocp_trio.web.lifecycle import Lifecycle
@@ -41,7 +43,14 @@ class App(QuartTrio):
     asgi_http_class = HTTPConnection
 
 
-def create_app(backends: tuple[Backend, ...], settings: Settings, *, ring: LogRing, lifecycle: Lifecycle) -> App:
+def create_app(
+    backends: tuple[Backend, ...],
+    settings: Settings,
+    *,
+    ring: LogRing,
+    lifecycle: Lifecycle,
+    store: Store | None = None,
+) -> App:
     """Build the application; call it inside ``trio.run``.
 
     Args:
@@ -49,6 +58,7 @@ def create_app(backends: tuple[Backend, ...], settings: Settings, *, ring: LogRi
         settings: All of them.
         ring: The log entries that ``/logs`` shows.
         lifecycle: How the server brings it to an end.
+        store: Where keys, quotas and usage are kept; None keeps none.
     """
     app = App("ocp_trio")
     # Quart ends every response after RESPONSE_TIMEOUT (60 s by default), silently.
@@ -56,17 +66,18 @@ def create_app(backends: tuple[Backend, ...], settings: Settings, *, ring: LogRi
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_size
     app.json.sort_keys = False  # type: ignore[attr-defined]  # of Quart's default provider
-    site = Site(backends=backends, settings=settings, ring=ring, lifecycle=lifecycle)
+    site = Site(backends=backends, settings=settings, ring=ring, lifecycle=lifecycle, store=store)
     _add_guards(app, site)
     _add_error_handlers(app)
     _add_routes(app, site)
+    _add_admin_routes(app, site)
     return app
 
 
 def _add_routes(app: App, site: Site) -> None:
     @app.post("/v1/chat/completions")
     async def chat_completions() -> OwnResponse:
-        return await answer_chat(site, g.request_id)
+        return await answer_chat(site, g.request_id, g.caller)
 
     @app.get("/v1/models")
     async def models() -> ResponseReturnValue:
@@ -85,6 +96,40 @@ def _add_routes(app: App, site: Site) -> None:
         return inspection.newest_logs(site)
 
 
+def _add_admin_routes(app: App, site: Site) -> None:
+    @app.post("/api/keys")
+    async def create_key() -> ResponseReturnValue:
+        return await admin.create_key(site, g.caller)
+
+    @app.get("/api/keys")
+    async def list_keys() -> ResponseReturnValue:
+        return await admin.list_keys(site, g.caller)
+
+    @app.delete("/api/keys/<path:id_or_name>")
+    async def revoke_key(id_or_name: str) -> ResponseReturnValue:
+        return await admin.revoke_key(site, g.caller, id_or_name)
+
+    @app.patch("/api/keys/<path:id_or_name>/quota")
+    async def set_quota(id_or_name: str) -> ResponseReturnValue:
+        return await admin.set_quota(site, g.caller, id_or_name)
+
+    @app.get("/api/keys/<path:id_or_name>/quota")
+    async def read_quota(id_or_name: str) -> ResponseReturnValue:
+        return await admin.read_quota(site, g.caller, id_or_name)
+
+    @app.get("/cache/stats")
+    async def cache_stats() -> ResponseReturnValue:
+        return await admin.cache_stats(site)
+
+    @app.delete("/cache")
+    async def clear_cache() -> ResponseReturnValue:
+        return await admin.clear_cache(site, g.caller)
+
+    @app.get("/api/usage")
+    async def usage() -> ResponseReturnValue:
+        return await admin.usage(site, g.caller)
+
+
 def _add_guards(app: App, site: Site) -> None:
     settings = site.settings
 
@@ -96,10 +141,11 @@ def _add_guards(app: App, site: Site) -> None:
             guards.check_host(request.headers.get("host", ""), settings.allowed_hosts)
         if settings.auth_mode == "none":
             guards.check_origin(origin, settings.allowed_hosts)
-        if request.method == "OPTIONS":
+        if request.method == "OPTIONS" and not request.path.startswith("/api/"):
             return TrioResponse(b"", status=204, headers=dict(guards.CORS_HEADERS))
-        if settings.auth_mode == "shared" and request.path not in PUBLIC:
-            guards.check_key(request.headers, settings.proxy_api_key)
+        g.caller = ANYBODY
+        if request.path not in PUBLIC:
+            g.caller = await identify(request.headers, settings, site.store)
         if site.lifecycle.draining and request.method == "POST":
             raise ShuttingDownError("the server is shutting down")
         return None
@@ -107,7 +153,9 @@ def _add_guards(app: App, site: Site) -> None:
     @app.after_request
     async def add_headers(response: Response) -> Response:
         response.headers["x-request-id"] = g.get("request_id") or f"req_{secrets.token_hex(12)}"
-        if (origin := request.headers.get("origin")) and response.status_code != 403:
+        # No page of any site may drive the administration.
+        shared = response.status_code != 403 and not request.path.startswith("/api/")
+        if shared and (origin := request.headers.get("origin")):
             response.headers["access-control-allow-origin"] = origin
             response.headers["vary"] = "Origin"
         return response

@@ -9,12 +9,13 @@ from typing import TypeAlias, cast
 
 import trio
 
-from ocp_trio.completion import CompletionRequest, Failed
-from ocp_trio.errors import InternalError, OcpError, ShuttingDownError, TotalTimeoutError
+from ocp_trio.completion import Completed, CompletionRequest, Failed
+from ocp_trio.errors import InternalError, OcpError, ShuttingDownError, StoreUnavailableError, TotalTimeoutError
 from ocp_trio.openai.errors import error_object
 from ocp_trio.shaping import Stream
 from ocp_trio.streaming import run_exchange
 from ocp_trio.web.connection import Send
+from ocp_trio.web.ledger import Ledger
 from ocp_trio.web.lifecycle import Lifecycle
 from ocp_trio.web.sinks import BEAT, Headers, Item, Sink, is_last
 from ocp_trio.web.stats import Stats
@@ -33,6 +34,7 @@ class ChatAnswer:
     Attributes:
         request_id: Names the request in headers and logs.
         stream: Produces the completion.
+        ledger: Keeps its accounts.
         request: What to complete.
         make_sink: Makes what writes to the client.
         heartbeat_interval: Seconds of silence before a heartbeat; infinite for none.
@@ -43,6 +45,7 @@ class ChatAnswer:
 
     request_id: str
     stream: Stream
+    ledger: Ledger
     request: CompletionRequest
     make_sink: Callable[[Send, Headers], Sink]
     heartbeat_interval: float = inf
@@ -69,9 +72,15 @@ class ChatAnswer:
             await sink.write((Failed(InternalError("internal error")),))
         finally:
             self._account(sink)
+            await self._settle(sink.outcome, sink.beats)
 
     async def _exchange(self, sink: Sink) -> None:
         async def write(item: Item) -> bool:
+            if isinstance(item, tuple):
+                self.ledger.saw(item)
+                if is_last(item):
+                    # Before the end is told: what a client has seen end has its row, whatever happens to us then.
+                    await self._settle(cast("Completed | Failed", item[-1]), sink.beats)
             written = await sink.write(item)
             if item is BEAT and sink.beats == 1:
                 interval = round(self.heartbeat_interval * 1000)
@@ -87,6 +96,13 @@ class ChatAnswer:
             heartbeat_interval=self.heartbeat_interval,
             cut=self._cut,
         )
+
+    async def _settle(self, outcome: Completed | Failed | None, beats: int) -> None:
+        try:
+            await self.ledger.settle(outcome, beats)
+        except StoreUnavailableError as error:
+            # The answer is there, and paid for: it is told, and its row is missed in the log.
+            logger.error("usage_lost", extra={"id": self.request_id, "problem": str(error)})  # noqa: TRY400
 
     async def _cut(self) -> OcpError:
         """Return why the exchange has to end early, when it has to."""

@@ -1,6 +1,7 @@
 """``POST /v1/chat/completions``: read the request, choose its backend, and leave the rest to its answer."""
 
 import time
+from math import inf
 
 import trio
 from quart import request
@@ -14,8 +15,11 @@ from ocp_trio.openai.requests import ChatRequest, parse_chat_request
 from ocp_trio.openai.structured import json_format, read_format
 from ocp_trio.settings import Settings
 from ocp_trio.shaping import Stream, check_format, end_at_stops, hold_to_format
+from ocp_trio.web.cache import cache_key, serve_from_cache
+from ocp_trio.web.callers import Caller
 from ocp_trio.web.chat import ChatAnswer
 from ocp_trio.web.connection import OwnResponse, Send
+from ocp_trio.web.ledger import Ledger, charge
 from ocp_trio.web.options import Options, read_options
 from ocp_trio.web.sinks import Headers, Sink, StreamSink, WholeSink
 from ocp_trio.web.site import Site
@@ -26,7 +30,7 @@ BEAT_FRAMES = {"comment": sse.COMMENT, "comment-line": sse.COMMENT_LINE}
 """Heartbeats that are the same on every stream."""
 
 
-async def answer_chat(site: Site, request_id: str) -> OwnResponse:
+async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnResponse:
     """Answer the current request.
 
     Raises:
@@ -46,10 +50,24 @@ async def answer_chat(site: Site, request_id: str) -> OwnResponse:
         effort=chat.reasoning_effort,
         stop=chat.stop,
         response_format=json_format(chat.response_format),
+        caller=caller.key_id or "",
+    )
+    stream = await _shape(backend.stream, completion, settings)
+    if site.store is not None and settings.cache_ttl < inf and not chat.bypass_cache:
+        stream = serve_from_cache(stream, site.store.cache, cache_key(completion, backend.name), settings.cache_ttl)
+    ledger = Ledger(
+        store=site.store,
+        charge=await charge(site.store, caller),
+        caller=caller,
+        request=completion,
+        request_id=request_id,
+        backend=backend.name,
+        arrived=arrived,
     )
     answer = ChatAnswer(
         request_id=request_id,
-        stream=await _shape(backend.stream, completion, settings),
+        stream=stream,
+        ledger=ledger,
         request=completion,
         make_sink=lambda send, headers: _make_sink(chat, options, settings, send, headers),
         heartbeat_interval=options.heartbeat_interval if chat.stream else options.keepalive_interval,

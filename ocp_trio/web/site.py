@@ -11,6 +11,7 @@ from ocp_trio.errors import ModelNotFoundError, OcpError
 from ocp_trio.logs import LogRing
 from ocp_trio.openai.errors import error_response
 from ocp_trio.settings import Settings
+from ocp_trio.store import Store
 from ocp_trio.web.lifecycle import Lifecycle
 from ocp_trio.web.stats import Stats
 
@@ -25,6 +26,7 @@ class Site:
     settings: Settings
     ring: LogRing
     lifecycle: Lifecycle
+    store: Store | None = None
     stats: Stats = field(default_factory=Stats)
     started: float = field(default_factory=trio.current_time)
 

@@ -176,6 +176,14 @@ class Client:
             for key, _ in self.selector.select(min(left, 0.1)):
                 key.data.receive()
 
+    def finish(self, *exchanges: Exchange) -> None:
+        """Receive on all connections until these exchanges have ended.
+
+        Raises:
+            MeasureError: they do not.
+        """
+        self.run(lambda: all(exchange.ended for exchange in exchanges))
+
     def run_for(self, seconds: float) -> None:
         """Receive on all connections for a time."""
         end = time.monotonic() + seconds

@@ -24,7 +24,7 @@ def warm_up(client: Client) -> None:
     """Make one request, so that nothing measured is done for the first time."""
     connection = client.connect()
     exchange = connection.request("send hello", stream=True)
-    client.run(lambda: exchange.ended > 0)
+    client.finish(exchange)
     client.run_for(AFTERMATH)
 
 
@@ -32,7 +32,7 @@ def _burst(client: Client, count: int) -> float:
     """Run ``count`` bursts at once; return the deltas a second of all together."""
     script = f"send head repeat {BURST_BLOCKS} block send tail"
     exchanges = [client.connect().request(script, stream=True) for _ in range(count)]
-    client.run(lambda: all(exchange.ended for exchange in exchanges))
+    client.finish(*exchanges)
     if any(exchange.deltas < BURST_BLOCKS * BLOCK for exchange in exchanges):
         raise MeasureError("deltas were lost")
     seconds = max(exchange.ended for exchange in exchanges) - min(exchange.sent for exchange in exchanges)
@@ -81,7 +81,7 @@ def _line(subject: Subject, client: Client, name: str) -> tuple[Exchange, float]
     """Have one long line come; return its exchange and the seconds of CPU."""
     before = subject.cpu()
     exchange = client.connect().request(f"send {name}", stream=True)
-    client.run(lambda: exchange.ended > 0)
+    client.finish(exchange)
     client.run_for(AFTERMATH)
     return exchange, subject.cpu() - before
 

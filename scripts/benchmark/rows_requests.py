@@ -5,6 +5,7 @@ import select
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from client import LIMIT, Client, Connection, MeasureError
@@ -32,7 +33,7 @@ def _measure_latency(subject: Subject, seconds: float) -> Mapping[str, float]:
         connection = client.connect()
         for _ in range(int(20 * seconds)):
             exchange = connection.request("send hello", stream=True)
-            client.run(lambda exchange=exchange: exchange.ended > 0)
+            client.finish(exchange)
             headers.append((exchange.headers - exchange.sent) * 1e3)
             first.append((exchange.first - exchange.sent) * 1e3)
             time.sleep(BREATH)
@@ -66,11 +67,11 @@ class _Children:
         self.fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
         self.started = 0
 
-    def count(self) -> int:
-        """Return how many have started so far."""
+    def have_started(self, count: int) -> bool:
+        """Return whether there are as many by now."""
         with suppress(BlockingIOError):
             self.started += len(os.read(self.fd, 4096))
-        return self.started
+        return self.started >= count
 
     def wait_until_gone(self) -> None:
         """Wait for the last of them to end."""
@@ -94,7 +95,7 @@ def _leave(subject: Subject, client: Client, script: str, *, stream: bool) -> fl
     with _children(subject.alive) as children:
         connection: Connection = client.connect()
         connection.request(script, stream=stream)
-        client.run(lambda: children.count() > 0)
+        client.run(partial(children.have_started, 1))
         client.run_for(BREATH)
         began = time.monotonic()
         connection.close()
@@ -124,8 +125,8 @@ def _measure_idle(subject: Subject, seconds: float) -> Mapping[str, float]:
         memory = subject.memory()
         for number in range(IDLE_STREAMS):
             client.connect().request("send head hold", stream=True)
-            client.run(lambda number=number: children.count() >= number - IN_FLIGHT)
-        client.run(lambda: children.count() == IDLE_STREAMS)
+            client.run(partial(children.have_started, number - IN_FLIGHT))
+        client.run(partial(children.have_started, IDLE_STREAMS))
         client.run_for(SETTLE)
         grown, cpu = subject.memory() - memory, subject.cpu()
         client.run_for(seconds)

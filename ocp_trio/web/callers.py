@@ -1,0 +1,63 @@
+"""Know who calls: nobody in particular, the holder of a key, or the administrator."""
+
+import hmac
+
+import msgspec
+from werkzeug.datastructures import Headers
+
+from ocp_trio.errors import InvalidApiKeyError, PermissionDeniedError
+from ocp_trio.settings import Settings
+from ocp_trio.store import Store
+from ocp_trio.web.guards import read_key
+
+__all__ = ["ANYBODY", "Caller", "identify", "require_admin"]
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Whoever made a request; ``key_id`` and ``name`` are those of the key in auth mode ``multi``."""
+
+    key_id: str | None = None
+    name: str | None = None
+    is_admin: bool = False
+
+
+ANYBODY = Caller()
+
+
+def _same(sent: str, expected: str) -> bool:
+    # Compared as bytes, in constant time: a str with other than ASCII characters cannot be.
+    return hmac.compare_digest(sent.encode("utf-8", "surrogateescape"), expected.encode())
+
+
+async def identify(headers: Headers, settings: Settings, store: Store | None) -> Caller:
+    """Return who sent these headers.
+
+    Raises:
+        InvalidApiKeyError: a key is required, and none, a wrong one, or two that differ were sent.
+        StoreUnavailableError: keys cannot be looked up now.
+    """
+    if settings.auth_mode == "none" and not settings.admin_key:
+        return ANYBODY
+    try:
+        sent = read_key(headers)
+    except InvalidApiKeyError:
+        if settings.auth_mode == "none":
+            return ANYBODY
+        raise
+    if settings.admin_key and _same(sent, settings.admin_key):
+        return Caller(name="admin", is_admin=True)
+    if settings.auth_mode == "none" or (settings.auth_mode == "shared" and _same(sent, settings.proxy_api_key)):
+        return ANYBODY
+    if settings.auth_mode == "multi" and store is not None and (key := await store.keys.authenticate(sent)):
+        return Caller(key.id, key.name)
+    raise InvalidApiKeyError("the API key is wrong")
+
+
+def require_admin(caller: Caller) -> None:
+    """Let the administrator through.
+
+    Raises:
+        PermissionDeniedError: it is somebody else.
+    """
+    if not caller.is_admin:
+        raise PermissionDeniedError("this needs the administrator's key (OCP_ADMIN_KEY)")

@@ -1,0 +1,109 @@
+"""Keep the accounts of a request: its charge against a quota, and its row of usage."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import trio
+
+from ocp_trio.completion import Batch, Completed, CompletionRequest, Failed, Text, TextDelta, Usage
+from ocp_trio.errors import BackendUnavailableError, OcpError, QueueFullError, QuotaExceededError, ShuttingDownError
+from ocp_trio.openai.errors import error_object
+from ocp_trio.store import Charge, Refusal, Store, UsageRow
+from ocp_trio.web.callers import Caller
+
+__all__ = ["Ledger", "charge"]
+
+SETTLE_WITHIN = 5.0
+"""Seconds that writing a row may take, whatever becomes of its request; the store's own limit is shorter."""
+UNCHARGED = (QueueFullError, BackendUnavailableError, ShuttingDownError)
+"""What fails before a child has been asked anything."""
+
+
+async def charge(store: Store | None, caller: Caller) -> Charge | None:
+    """Count a request against the caller's quota, where there is one.
+
+    Raises:
+        QuotaExceededError: the quota is spent.
+        StoreUnavailableError: it cannot be counted now.
+    """
+    if store is None or caller.key_id is None:
+        return None
+    verdict = await store.quotas.charge(caller.key_id)
+    if isinstance(verdict, Refusal):
+        raise QuotaExceededError(
+            f"the {verdict.period} quota of this key is spent: {verdict.used} of {verdict.limit} requests",
+            retry_after=verdict.resets_in,
+            quota={
+                "period": verdict.period,
+                "limit": verdict.limit,
+                "used": verdict.used,
+                "resetsIn": round(verdict.resets_in),
+            },
+        )
+    return verdict
+
+
+@dataclass(slots=True, kw_only=True)
+class Ledger:
+    """The accounts of one request; without a store nothing is kept."""
+
+    store: Store | None
+    charge: Charge | None
+    caller: Caller
+    request: CompletionRequest
+    request_id: str
+    backend: str
+    arrived: float
+    first_delta: float | None = None
+    response_chars: int = 0
+    settled: bool = False
+
+    def saw(self, batch: Batch) -> None:
+        """Take note of what a client is about to see."""
+        size = sum(len(event.text) for event in batch if isinstance(event, TextDelta))
+        if size and self.first_delta is None:
+            self.first_delta = trio.current_time()
+        self.response_chars += size
+
+    async def settle(self, outcome: Completed | Failed | None, heartbeats: int) -> None:
+        """Write the row, once; None means that the client has left.
+
+        Cancellation: shielded, for `SETTLE_WITHIN` seconds at most.
+
+        Raises:
+            StoreUnavailableError: it cannot be written now.
+        """
+        if self.store is None or self.settled:
+            return
+        self.settled = True
+        with trio.move_on_after(SETTLE_WITHIN, shield=True):
+            error = outcome.error if isinstance(outcome, Failed) else None
+            if self.charge is not None and isinstance(error, UNCHARGED):
+                await self.store.quotas.refund(self.charge)
+            await self.store.usage.record(self._row(outcome, error, heartbeats))
+
+    def _row(self, outcome: Completed | Failed | None, error: OcpError | None, heartbeats: int) -> UsageRow:
+        usage = outcome.usage if isinstance(outcome, Completed) else Usage()
+        texts = (part.text for message in self.request.messages for part in message.parts if isinstance(part, Text))
+        return UsageRow(
+            request_id=self.request_id,
+            created_at=datetime.now(UTC),
+            key_id=self.caller.key_id,
+            key_name=self.caller.name,
+            model=self.request.model,
+            backend=self.backend,
+            outcome="cancelled" if outcome is None else (error_object(error).code or "error") if error else "ok",
+            tokens_in=usage.input,
+            tokens_out=usage.output,
+            cache_read=usage.cache_read,
+            cache_write=usage.cache_write,
+            first_delta_ms=None if self.first_delta is None else _milliseconds(self.first_delta - self.arrived),
+            total_ms=_milliseconds(trio.current_time() - self.arrived),
+            heartbeats=heartbeats,
+            prompt_chars=len(self.request.system) + sum(map(len, texts)),
+            response_chars=self.response_chars,
+        )
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,46 @@
+"""Fixtures of the store's tests; a module takes them by ``pytest_plugins = ["store_fixtures"]``."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from store_engines import Clock, Engine, RedisServer, SqliteFile, require_redis
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(require_redis(), tmp_path_factory.mktemp("redis"))
+    yield server
+    with suppress(ProcessLookupError):
+        server.kill()
+
+
+@pytest.fixture(scope="session", params=["sqlite", "redis"])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    # Started here, so that the process counts as the session's and not as left behind by a test.
+    if request.param == "redis":
+        request.getfixturevalue("redis_server")
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def engine(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    """An empty store; every test that takes it runs once for each engine."""
+    if engine_name == "sqlite":
+        return SqliteFile(tmp_path)
+    engine: Engine = request.getfixturevalue("redis")
+    return engine
+
+
+@pytest.fixture
+def redis(redis_server: RedisServer) -> RedisServer:
+    """A Redis without keys."""
+    assert redis_server.ask("FLUSHALL") == b"+OK\r\n"
+    return redis_server
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
