@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import trio
-from mock_opencode import KEY, Bytes, MemoryProvider, chunk, event, open_memory_opencode, usage_chunk
+from memory_opencode import MemoryProvider, open_memory_opencode
+from mock_opencode import KEY, Bytes, chunk, event, usage_chunk
 from sse_script import Cut, Raw, Sleep, Step, Usage, Wait, frame
 from upstream import Timeline, parse
 
@@ -172,18 +173,20 @@ class Go:
 
 
 @asynccontextmanager
-async def open_go(first: float = inf, idle: float = inf, cap: float = inf, **options: Any) -> AsyncIterator[Go]:
+async def open_go(
+    first: float = inf, idle: float = inf, cap: float = inf, *, key: str = KEY, max_connections: int = 100
+) -> AsyncIterator[Go]:
     """Open a backend with these limits, in seconds, over memory streams."""
     async with (
         open_memory_opencode() as provider,
         open_opencode_go(
-            KEY,
+            key,
             base_url=provider.url,
             transport=provider.transport,
             first_event_timeout=first,
             idle_timeout=idle,
             keepalive_cap=cap,
-            **options,
+            max_connections=max_connections,
         ) as backend,
     ):
         yield Go(provider, backend)

@@ -1,7 +1,7 @@
 """Fixtures of the store's tests; a module takes them by ``pytest_plugins = ["store_fixtures"]``."""
 
+import gc
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,7 @@ from store_engines import Clock, Engine, RedisServer, SqliteFile, require_redis
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     server = RedisServer(require_redis(), tmp_path_factory.mktemp("redis"))
     yield server
-    with suppress(ProcessLookupError):
-        server.kill()
+    server.kill()
 
 
 @pytest.fixture(scope="session", params=["sqlite", "redis"])
@@ -39,6 +38,18 @@ def redis(redis_server: RedisServer) -> RedisServer:
     """A Redis without keys."""
     assert redis_server.ask("FLUSHALL") == b"+OK\r\n"
     return redis_server
+
+
+@pytest.fixture
+def mortal_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis that a test may kill."""
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    server = RedisServer(require_redis(), folder)
+    yield server
+    server.kill()
+    # What warns when it is collected does so here, where it is expected, and not in another test.
+    gc.collect()
 
 
 @pytest.fixture

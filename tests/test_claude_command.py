@@ -53,6 +53,10 @@ QUIET = {
     "DISABLE_TELEMETRY": "1",
     "DISABLE_ERROR_REPORTING": "1",
     "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1",
+    "ENABLE_TOOL_SEARCH": "false",
+    "MCP_TOOL_TIMEOUT": "86400000",
+    "MAX_MCP_OUTPUT_TOKENS": "1000000",
+    "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY": "1000",
 }
 
 
@@ -67,7 +71,7 @@ def test_the_command_is_the_same_for_every_request() -> None:
         *("/usr/bin/claude", "-p"),
         *("--input-format", "stream-json", "--output-format", "stream-json", "--verbose"),
         *("--include-partial-messages", "--system-prompt", "", "--no-session-persistence", "--strict-mcp-config"),
-        *("--disable-slash-commands", "--setting-sources=", "--tools="),
+        *("--disable-slash-commands", "--setting-sources=", "--tools=", "--allowedTools=mcp__client"),
     ]
 
 
@@ -77,7 +81,7 @@ def test_named_tools_exist_and_may_run_and_no_others_exist() -> None:
     assert options(claude_command("/usr/bin/claude", allowed_tools=rules)) == [
         "--setting-sources=",
         "--tools=Bash,Read",
-        "--allowedTools=Bash(git log:*),Bash(git diff:*),Read",
+        "--allowedTools=mcp__client,Bash(git log:*),Bash(git diff:*),Read",
     ]
 
 
@@ -89,7 +93,7 @@ def test_tools_of_mcp_servers_are_allowed_and_exist_by_themselves() -> None:
     assert options(command) == [
         "--setting-sources=",
         "--tools=",
-        "--allowedTools=mcp__files,mcp__web__fetch",
+        "--allowedTools=mcp__client,mcp__files,mcp__web__fetch",
         "--mcp-config=/etc/mcp.json",
     ]
 
@@ -97,7 +101,7 @@ def test_tools_of_mcp_servers_are_allowed_and_exist_by_themselves() -> None:
 def test_setting_sources_are_passed_on() -> None:
     command = claude_command("/usr/bin/claude", setting_sources="user,project")
 
-    assert options(command) == ["--setting-sources=user,project", "--tools="]
+    assert options(command) == ["--setting-sources=user,project", "--tools=", "--allowedTools=mcp__client"]
 
 
 def test_no_path_depends_on_where_the_child_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

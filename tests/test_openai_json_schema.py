@@ -91,6 +91,11 @@ def test_what_is_no_schema_or_leads_out_of_itself_is_refused(schema: json_schema
         check_schema(schema)
 
 
+def test_a_refusal_says_where() -> None:
+    with pytest.raises(SchemaError, match=r"^at \$\.properties\.a\.minLength: -1 is less than"):
+        check_schema({"properties": {"a": {"minLength": -1}}})
+
+
 @pytest.mark.parametrize("schema", [{"$ref": "#"}, {"allOf": [{"$ref": "#"}]}, {"additionalProperties": {"$ref": "#"}}])
 def test_a_schema_may_refer_to_itself(schema: json_schema.Schema) -> None:
     assert find_problem(schema, {"a": {"a": {}}}) is None
@@ -104,7 +109,7 @@ def test_the_program_says_the_same() -> None:
     assert run_program(schema={"type": "object"}) == (0, "")
     assert run_program(schema={"type": "object"}, answer={}) == (0, "")
     assert run_program(schema={"type": "object"}, answer=[1]) == (0, 'answer at $: [1] is not of type "object"')
-    assert run_program(schema={"$ref": "#/nowhere"}) == (0, "schema Pointer '/nowhere' does not exist")
+    assert run_program(schema={"$ref": "#/nowhere"}) == (0, "schema at $: Pointer '/nowhere' does not exist")
 
 
 def test_the_program_ends_when_a_check_would_not() -> None:

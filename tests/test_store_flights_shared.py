@@ -14,6 +14,8 @@ from ocp_trio.store import FlightLostError, Publish, open_store
 from ocp_trio.store.redis_flights import LEASE
 
 pytest_plugins = ["store_fixtures"]
+# coredis 6.9 does not close the channels of a connection that was refused.
+pytestmark = pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning")
 
 PATIENCE = 5 * LEASE
 """Seconds within which the death of an instance has been noticed, with room for a busy machine."""
@@ -197,7 +199,7 @@ async def test_a_redis_that_is_down_costs_the_sharing_and_not_the_answer(
     assert "flight_unshared" in caplog.messages
 
 
-async def test_a_redis_that_dies_under_a_flight_leaves_it_to_its_own_instance(redis: RedisServer) -> None:
+async def test_a_redis_that_dies_under_a_flight_leaves_it_to_its_own_instance(mortal_redis: RedisServer) -> None:
     upstream = Upstream()
     here: list[bytes] = []
     there: list[bytes] = []
@@ -209,20 +211,21 @@ async def test_a_redis_that_dies_under_a_flight_leaves_it_to_its_own_instance(re
         lost.set()
 
     with trio.fail_after(20):
-        async with open_store(redis.where) as one, open_store(redis.where) as other, trio.open_nursery() as nursery:
+        async with (
+            open_store(mortal_redis.where) as one,
+            open_store(mortal_redis.where) as other,
+            trio.open_nursery() as nursery,
+        ):
             nursery.start_soon(follow, one, upstream.produce, here)
             upstream.send.send_nowait(b"a")
             await until(lambda: here == [b"a"])
             nursery.start_soon(elsewhere, other)
             await until(lambda: there == [b"a"])
-            redis.kill()
-            try:
-                await lost.wait()
-                upstream.send.send_nowait(b"b")
-                upstream.send.close()
-                await until(lambda: here == [b"a", b"b"])
-            finally:
-                redis.start()
+
+            mortal_redis.kill()
+            await lost.wait()
+            upstream.send.send_nowait(b"b")
+            upstream.send.close()
 
     assert (here, there, upstream.runs) == ([b"a", b"b"], [b"a"], 1)
 

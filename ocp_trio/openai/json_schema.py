@@ -74,7 +74,9 @@ def _compile(schema: Schema) -> jsonschema_rs.Validator:
             validate_formats=False,
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACK_LIMIT),
         )
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError) as error:
+    except jsonschema_rs.ValidationError as error:
+        raise SchemaError(f"at {_path(error.instance_path)}: {_shorten(error.message)}") from error
+    except jsonschema_rs.ReferencingError as error:
         raise SchemaError(_shorten(error.message)) from error
 
 

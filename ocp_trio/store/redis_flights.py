@@ -31,6 +31,8 @@ LEASE: Final = 2.4
 """Seconds after which an instance that does not renew its lease counts as dead."""
 RENEWAL: Final = LEASE / 3
 """Seconds between two renewals; also the time after which a leader knows that other instances follow no more."""
+GATHERING: Final = 0.1
+"""Seconds of batches that are copied at once while no other instance follows: what the first of them waits for."""
 KEPT: Final = 60
 """Seconds that a stream outlives its leader's last sign of life, for instances that read it still."""
 MAX_STREAM: Final = 32 * 2**20
@@ -134,11 +136,14 @@ class RedisFlights:
         Returns:
             Whether all that was read has been copied, and the flight has ended.
         """
-        copied = 0
+        copied = others = 0
         alone = False
         while copied < MAX_STREAM:
             with trio.move_on_after(RENEWAL):
                 await flight.wait_until(partial(_has_news, flight, cursor, alone))
+            if not others:
+                with trio.move_on_after(GATHERING):
+                    await flight.wait_until(partial(_has_turned, flight, alone))
             if flight.ended:
                 return True
             batches = flight.read_all(cursor)
@@ -214,7 +219,12 @@ def _field(entry: StreamEntry, name: bytes) -> bytes:
 
 
 def _has_news(flight: Flight, cursor: Cursor, alone: bool) -> bool:  # noqa: FBT001 (a condition's own state)
-    return cursor.position < flight.published or flight.ended or alone is bool(flight.followers)
+    return cursor.position < flight.published or _has_turned(flight, alone)
+
+
+def _has_turned(flight: Flight, alone: bool) -> bool:  # noqa: FBT001 (a condition's own state)
+    """Whether a flight has ended, or has lost its last follower of this instance, or gained its first."""
+    return flight.ended or alone is bool(flight.followers)
 
 
 def _say_unshared() -> None:

@@ -75,6 +75,18 @@ async def open_link(
     Raises:
         SettingError: the address does not parse.
     """
+    client = _make_client(address, timeout, waiting, connections)
+    with unwrap_lone_error():
+        async with trio.open_nursery() as nursery:
+            connected = await nursery.start(_hold, client)
+            try:
+                yield RedisLink(client, outages, shield=not waiting)
+            finally:
+                connected.cancel()
+
+
+def _make_client(address: str, timeout: float, waiting: float, connections: int) -> Redis[bytes]:
+    problem = "a host is missing"
     try:
         client = Redis.from_url(
             address,
@@ -85,16 +97,12 @@ async def open_link(
             # A charge that is sent twice would count twice.
             retry_policy=NoRetryPolicy(),
         )
+        if client.connection_pool.location is not None:
+            return client
     except (ValueError, TypeError, OSError) as error:
-        # Not chained: the cause would quote the address, and with it a password.
-        raise SettingError("OCP_STORE", f"{address.partition('://')[0]}://…", type(error).__name__) from None
-    with unwrap_lone_error():
-        async with trio.open_nursery() as nursery:
-            connected = await nursery.start(_hold, client)
-            try:
-                yield RedisLink(client, outages, shield=not waiting)
-            finally:
-                connected.cancel()
+        problem = type(error).__name__
+    # Outside the handler: its cause would quote the address, and with it a password.
+    raise SettingError("OCP_STORE", f"{address.partition('://')[0]}://…", problem)
 
 
 async def _hold(client: Redis[bytes], *, task_status: trio.TaskStatus[trio.CancelScope]) -> None:

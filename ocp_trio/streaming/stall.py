@@ -27,27 +27,29 @@ logger = logging.getLogger("ocp_trio.streaming")
 
 
 class _WaitingClock:
-    """Trio's clock, but that it stands still while nobody waits."""
+    """Trio's clock, but that it stands still while nobody waits.
+
+    Attributes:
+        running: Whether it does not.
+        lost: Seconds that it is behind.
+    """
 
     def __init__(self) -> None:
-        self._lost = 0.0
-        self._stopped_at: float | None = trio.current_time()
+        self.running = False
+        self.lost = 0.0
+        self._stopped_at = trio.current_time()
 
     def time(self) -> float:
         """Return its time."""
-        return (trio.current_time() if self._stopped_at is None else self._stopped_at) - self._lost
+        return (trio.current_time() if self.running else self._stopped_at) - self.lost
 
     def run(self, *, running: bool) -> None:
         """Stop it, or let it go on."""
-        if running and self._stopped_at is not None:
-            self._lost += trio.current_time() - self._stopped_at
-            self._stopped_at = None
-        elif not running and self._stopped_at is None:
+        if running and not self.running:
+            self.lost += trio.current_time() - self._stopped_at
+        elif self.running and not running:
             self._stopped_at = trio.current_time()
-
-    def deadline(self, time: float) -> float:
-        """Return when it will show ``time``, by Trio's clock; `math.inf` while it stands still."""
-        return inf if self._stopped_at is not None else time + self._lost
+        self.running = running
 
 
 class StallGuard:
@@ -124,6 +126,9 @@ class StallGuard:
             UpstreamStalledError: a limit passed; ``receive`` has been cancelled and has ended.
             trio.EndOfChannel: nothing came in the grace after the answer's finish.
         """
+        if self._windows.unlimited:
+            # Nothing can end this wait: spare its preparation, which costs more than many a read.
+            return await receive()
         with trio.CancelScope() as reading:
             with self.waiting(reading):
                 item = await receive()
@@ -135,19 +140,23 @@ class StallGuard:
 
     def _set_alarm(self) -> None:
         self._clock.run(running=self._scope is not None and not self._suspended and not self.settled)
-        self._alarm.deadline = self._deadline()
+        # One that is early is set anew when it goes off: once in a window, not with every read.
+        if self._alarm.deadline > (deadline := self._deadline()):
+            self._alarm.deadline = deadline
 
     def _deadline(self) -> float:
-        return self._clock.deadline(self._windows.end())
+        return self._windows.end() + self._clock.lost if self._clock.running else inf
 
     async def watch(self) -> None:
         """Wait for the silence to become too long, then cancel whoever waits."""
         while self.verdict is None:
             with trio.CancelScope(deadline=self._deadline()) as self._alarm:
                 await trio.sleep_forever()
-            for _ in range(LAST_LOOK):
+            looks = LAST_LOOK
+            while looks and self._deadline() <= trio.current_time():
                 await trio.lowlevel.checkpoint()
-            if self._deadline() <= trio.current_time():
+                looks -= 1
+            if not looks:
                 self._give_up()
 
     def _give_up(self) -> None:

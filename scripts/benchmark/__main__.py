@@ -73,7 +73,7 @@ def describe_machine() -> dict[str, object]:
 
 
 def _time_a_loop() -> float:
-    """Return the milliseconds that 100,000 additions take: on a shared machine the same code may take thrice as long."""
+    """Return the milliseconds that 100,000 additions take: a shared machine may be thrice as fast a minute later."""
     began, total = time.perf_counter(), 0
     for number in range(100_000):
         total += number
