@@ -5,7 +5,7 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import trio
@@ -20,6 +20,7 @@ from ocp_trio.completion import Backend
 from ocp_trio.demo import DemoBackend
 from ocp_trio.errors import OcpError, SettingError
 from ocp_trio.logs import LogRing, open_logs
+from ocp_trio.opencode_go import BASE_URL, open_opencode_go
 from ocp_trio.settings import Settings
 from ocp_trio.store import open_store
 from ocp_trio.web import Lifecycle, create_app
@@ -97,15 +98,35 @@ class Application:
 
     @asynccontextmanager
     async def _open_backends(self) -> AsyncIterator[tuple[Backend, ...]]:
+        """Open what serves models; where two know a name, the first serves it."""
+        async with AsyncExitStack() as stack:
+            claude = await stack.enter_async_context(self._open_claude())
+            backends: list[Backend] = [claude]
+            if key := self._settings.opencode_api_key or self._settings.opencode_zen_api_key:
+                backends.append(await stack.enter_async_context(self._open_opencode_go(key)))
+            if self._demo or isinstance(claude, AbsentClaude):
+                backends.append(DemoBackend())
+            yield tuple(backends)
+
+    def _open_opencode_go(self, key: str) -> AbstractAsyncContextManager[Backend]:
+        settings = self._settings
+        return open_opencode_go(
+            key,
+            base_url=settings.opencode_base_url or BASE_URL,
+            first_event_timeout=settings.opencode_first_event_timeout,
+            idle_timeout=settings.opencode_idle_timeout,
+            keepalive_cap=settings.opencode_keepalive_cap,
+        )
+
+    @asynccontextmanager
+    async def _open_claude(self) -> AsyncIterator[Backend]:
         settings, environment = self._settings, self._environment
         if "HOME" not in environment:
-            logger.warning(
-                "no_home", extra={"hint": "HOME is not set: the CLI's login is looked for in the passwd home"}
-            )
+            logger.warning("no_home", extra={"hint": "HOME is not set: the CLI looks for its login in the passwd home"})
         binary = find_claude({**environment, "CLAUDE_BIN": settings.claude_bin})
         if binary is None:
             logger.warning("claude_missing", extra={"hint": HOW_TO_INSTALL, "served": ["demo"]})
-            yield AbsentClaude(), DemoBackend()
+            yield AbsentClaude()
             return
         async with (
             open_claude(
@@ -126,7 +147,7 @@ class Application:
             trio.open_nursery() as nursery,
         ):
             nursery.start_soon(_check_version, binary, child_environment(environment, also=settings.child_env))
-            yield (claude, DemoBackend()) if self._demo else (claude,)
+            yield claude
             nursery.cancel_scope.cancel()
 
 

@@ -156,6 +156,20 @@ class Settings:
     """The CLI's settings files that are read: any of ``user,project,local``."""
     unsafe_tools: bool = _setting("OCP_UNSAFE_TOOLS", default=False, parse=_flag)
     """1 lets callers from beyond the loopback use those."""
+    opencode_api_key: str = _setting("OPENCODE_API_KEY", default="", secret=True)
+    """Key of OpenCode Go; with it, that provider's models are served too."""
+    opencode_zen_api_key: str = _setting("OPENCODE_ZEN_API_KEY", default="", secret=True)
+    """The same, by its other name."""
+    opencode_base_url: str = _setting("OPENCODE_GO_BASE_URL", default="")
+    """Where OpenCode Go is; empty is the provider's own address."""
+    opencode_first_event_timeout: float = _setting(
+        "OPENCODE_GO_FIRST_EVENT_TIMEOUT", default=300.0, parse=_milliseconds
+    )
+    """Milliseconds that OpenCode Go may take to the first content of an answer; 0 turns the limit off."""
+    opencode_idle_timeout: float = _setting("OPENCODE_GO_IDLE_TIMEOUT", default=120.0, parse=_milliseconds)
+    """Milliseconds that it may be silent in an answer; 0 turns the limit off."""
+    opencode_keepalive_cap: float = _setting("OPENCODE_GO_KEEPALIVE_CAP", default=300.0, parse=_milliseconds)
+    """Milliseconds that it may send nothing but keep-alives; 0 turns the limit off."""
     reasoning_content: bool = _setting("OCP_REASONING_CONTENT", default=False, parse=_flag)
     """1 sends the model's reasoning as ``reasoning_content``."""
     instance_name: str = _setting("OCP_INSTANCE_NAME", default="ocp-trio")

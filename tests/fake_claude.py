@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import fake_argv
 import fake_lines as lines
+from fake_mcp import ToolClient
 from fake_steps import LIFETIME
 from fake_turn import Turn
 
@@ -49,6 +50,7 @@ class FakeClaude:
         self.ignores_sigterm = False
         self.lingers = False
         self.messages = 0  # begun so far, in all turns
+        self.client: ToolClient | None = None  # of the server with the caller's tools
         self._printed = 0
         self._unread = False
         self._half_line: list[bytes] = []
@@ -82,7 +84,7 @@ class FakeClaude:
 
     def emit(self, line: dict[str, Any]) -> None:
         """Print ``line`` with the session and an id of its own, as JavaScript's JSON.stringify would."""
-        if line["type"] != "control_response":
+        if line["type"] not in {"control_request", "control_response"}:
             self._printed += 1
             line = {**line, "session_id": lines.SESSION, "uuid": f"00000000-0000-4000-8000-{self._printed:012d}"}
         if line["type"] in {"user", "assistant"} and not line.get("is_api_error_message"):
@@ -130,6 +132,8 @@ class FakeClaude:
         match message.get("type"):
             case "control_request":
                 self._control(message["request_id"], message["request"])
+            case "control_response" if self.client:
+                self.client.take(message["response"])
             case "user":
                 self._queue.append(message)
             case "assistant":
@@ -140,6 +144,7 @@ class FakeClaude:
         subtype = request.get("subtype")
         fields: dict[str, Any] = {}
         if subtype == "initialize":
+            self.client = ToolClient(self) if request.get("sdkMcpServers") else None
             fields["response"] = lines.initialized()
             fields |= {"pending_permission_requests": [], "pending_user_dialog_requests": []}
         elif subtype == "apply_flag_settings":
@@ -155,6 +160,13 @@ class FakeClaude:
             self._queue.clear()
         if self._in_turn and subtype in {"interrupt", "end_session"}:
             raise InterruptedTurn
+
+    def init_line(self) -> dict[str, Any]:
+        return lines.init(self.model) | (self.client.init_fields() if self.client else {})
+
+    def wait(self) -> None:
+        """Wait for more to come; without an answer of the server's nothing goes on."""
+        self._receive(LIFETIME if self._eof else None)
 
     def poll(self) -> None:
         """Handle what has already come."""
@@ -199,10 +211,12 @@ class FakeClaude:
                 self.pause(LIFETIME)
 
     def _answer(self, message: dict[str, Any]) -> None:
+        while self.client and self.client.tools is None:
+            self.wait()
         content = message["message"]["content"]
         self._history.append(["user", content])
         if message.get("shouldQuery") is False:
-            self.emit(lines.init(self.model))
+            self.emit(self.init_line())
             self.emit(
                 lines.result(None, lines.NOTHING, is_error=False, num_turns=0, stop_reason=None)
                 | {"subtype": "success", "result": ""}

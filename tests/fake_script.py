@@ -73,6 +73,16 @@ def tool_call(name: str, **arguments: Json) -> Step:
     return ["tool_call", name, arguments]
 
 
+def client_call(name: str, **arguments: Json) -> Step:
+    """Call a tool of the caller's."""
+    return ["client_call", name, arguments]
+
+
+def client_results(*steps: Step) -> Step:
+    """End the message with ``tool_use``, take ``steps``, and wait for the results of the caller's tools."""
+    return ["client_results", steps]
+
+
 def input_json(*pieces: str) -> Step:
     """Print one input delta each in the open tool_use block."""
     return ["input_json", *pieces]

@@ -42,7 +42,7 @@ class Turn(Steps):
     def answer(self, steps: list[Step]) -> None:
         """Begin as every turn does, unless the script says ``without_init``, then run ``steps``."""
         if steps[0][0] != "without_init":
-            self.fake.emit(lines.init(self.fake.model))
+            self.fake.emit(self.fake.init_line())
             self.do_status("requesting")
         self.run(steps)
 
@@ -120,6 +120,19 @@ class Turn(Steps):
         self.do_input_json(*(text[i : i + INPUT_PIECE] for i in range(0, len(text), INPUT_PIECE)))
         self.do_block_end()
 
+    def do_client_call(self, name: str, arguments: dict[str, Any]) -> None:
+        self.do_tool_call(f"mcp__client__{name}", arguments)
+        assert self.fake.client
+        self.fake.client.call(self.tool_calls[-1], f"mcp__client__{name}", arguments)
+
+    def do_client_results(self, steps: list[Step]) -> None:
+        self.do_message_end("tool_use", 55)
+        self.run(steps)
+        assert self.fake.client
+        self.tool_results += len(self.fake.client.calls)
+        self.fake.client.finish()
+        self.owes_status = True
+
     def do_block_end(self, repeat: bool = True) -> None:
         if self.block is None:
             return
@@ -137,6 +150,7 @@ class Turn(Steps):
         assert self.block
         if self.block["type"] == "tool_use":
             self.block["input"] = json.loads(self.tool_input or "{}")
+            extra |= self.fake.client.use_meta(self.block) if self.fake.client else {}
         if self.block["type"] == "thinking":
             extra |= {"thinking_duration_ms": 100, "thinking_display": "updates"}
         self.fake.emit(lines.assistant(self.open_message, self.fake.model, self.block) | extra)

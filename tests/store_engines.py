@@ -1,4 +1,4 @@
-"""The engines that a store is tested on: SQLite in a temporary file, and a real Redis on a free port of the loopback."""
+"""The engines that a store is tested on: SQLite in a temporary file, a real Redis on a free port of the loopback."""
 
 import os
 import shutil

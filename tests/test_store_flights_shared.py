@@ -10,17 +10,15 @@ import trio
 from store_engines import RedisServer
 from test_store_flights import KEY, Upstream, follow, until
 
-from ocp_trio.store import FlightLostError, Publish, open_store
+from ocp_trio.store import FlightLostError, Publish, Store, open_store
 from ocp_trio.store.redis_flights import LEASE
 
 pytest_plugins = ["store_fixtures"]
-# coredis 6.9 does not close the channels of a connection that was refused.
-pytestmark = pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning")
 
 PATIENCE = 5 * LEASE
 """Seconds within which the death of an instance has been noticed, with room for a busy machine."""
 
-LEADER = """
+LEADER = f"""
 import sys, trio
 from ocp_trio.store import open_store
 async def produce(publish):
@@ -28,12 +26,12 @@ async def produce(publish):
         await publish(batch.encode())
     await trio.sleep_forever()
 async def main():
-    async with open_store(sys.argv[1]) as store, store.flights.follow({key!r}, produce) as batches:
+    async with open_store(sys.argv[1]) as store, store.flights.follow({KEY!r}, produce) as batches:
         print("leading", flush=True)
         async for batch in batches:
             print(batch.decode(), flush=True)
 trio.run(main)
-""".format(key=KEY)
+"""
 
 
 def start_leader(where: str, *batches: str) -> "subprocess.Popen[bytes]":
@@ -141,16 +139,21 @@ async def test_a_leader_killed_before_its_first_batch_is_succeeded(redis: RedisS
 async def test_a_leader_killed_later_is_a_lost_flight_elsewhere(redis: RedisServer) -> None:
     upstream = Upstream()
     received: list[bytes] = []
+    lost = trio.Event()
     leader = start_leader(redis.where, "a", "b")
+
+    async def client(store: Store) -> None:
+        with pytest.raises(FlightLostError):
+            await follow(store, upstream.produce, received)
+        lost.set()
+
     try:
         with trio.fail_after(PATIENCE):
-            async with open_store(redis.where) as store:
-                with pytest.raises(FlightLostError):
-                    async with store.flights.follow(KEY, upstream.produce) as batches:
-                        async for batch in batches:
-                            received.append(batch)
-                            if received == [b"a", b"b"]:
-                                leader.send_signal(signal.SIGKILL)
+            async with open_store(redis.where) as store, trio.open_nursery() as nursery:
+                nursery.start_soon(client, store)
+                await until(lambda: received == [b"a", b"b"])
+                leader.send_signal(signal.SIGKILL)
+                await lost.wait()
     finally:
         end(leader)
 
@@ -166,9 +169,9 @@ async def test_an_upstream_that_fails_is_lost_for_the_other_instance_too(redis: 
         await going.wait()
         raise FlightLostError("upstream failed")
 
-    async def client(store: object) -> None:
+    async def client(store: Store) -> None:
         with pytest.raises(FlightLostError):
-            await follow(store, fail, received)  # type: ignore[arg-type]
+            await follow(store, fail, received)
 
     with trio.fail_after(20):
         async with open_store(redis.where) as one, open_store(redis.where) as other, trio.open_nursery() as nursery:
@@ -205,9 +208,9 @@ async def test_a_redis_that_dies_under_a_flight_leaves_it_to_its_own_instance(mo
     there: list[bytes] = []
     lost = trio.Event()
 
-    async def elsewhere(store: object) -> None:
+    async def elsewhere(store: Store) -> None:
         with pytest.raises(FlightLostError):
-            await follow(store, upstream.produce, there)  # type: ignore[arg-type]
+            await follow(store, upstream.produce, there)
         lost.set()
 
     with trio.fail_after(20):

@@ -199,7 +199,7 @@ async def test_the_last_row_of_a_cancelled_request_is_recorded(engine: Engine, c
 ROWS = st.builds(
     row,
     request_id=st.uuids().map(str),
-    at=st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 3), timezones=st.just(UTC)),  # noqa: DTZ001 (bounds)
+    at=st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 3), timezones=st.just(UTC)),
     key_name=st.sampled_from(["anna", "bert", None]),
     model=st.sampled_from(["opus", "sonnet"]),
     outcome=st.sampled_from(["ok", "cancelled", "stalled"]),

@@ -9,8 +9,8 @@ from ocp_trio.store import PERIODS, Period, Quota, Refusal
 from ocp_trio.store.windows import allowances, refusal, window_at, windows_at
 
 MOMENTS = st.datetimes(
-    datetime(1971, 1, 1),  # noqa: DTZ001 (bounds are naive, the zone is added)
-    datetime(9000, 1, 1),  # noqa: DTZ001
+    datetime(1971, 1, 1),
+    datetime(9000, 1, 1),
     timezones=st.just(UTC),
 )
 PERIOD = st.sampled_from(PERIODS)

@@ -2,7 +2,13 @@
 
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+)
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -15,6 +21,7 @@ from ocp_trio.claude.children import Children, open_children
 from ocp_trio.claude.command import child_environment, claude_command
 from ocp_trio.claude.histories import continued_by
 from ocp_trio.claude.slots import Slot, Slots
+from ocp_trio.claude.tool_choice import choose_tools, stream_forced
 from ocp_trio.claude.turn import Turn
 from ocp_trio.completion import BackendState, Batch, CompletionRequest, Model
 from ocp_trio.errors import BackendUnavailableError
@@ -32,11 +39,14 @@ class ClaudeBackend:
 
     name: Final = "claude"
 
-    def __init__(self, slots: Slots, children: Children, stall_limits: StallLimits, max_line: int) -> None:
+    def __init__(
+        self, slots: Slots, children: Children, tool_children: Children, stall_limits: StallLimits, max_line: int
+    ) -> None:
         self.slots = slots
         self.children = children
         self._stall_limits = stall_limits
         self._max_line = max_line
+        self._tool_children = tool_children
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -53,8 +63,22 @@ class ClaudeBackend:
         """Return the id of a model by its name or alias; None if it cannot be a Claude model."""
         return models.resolve(model)
 
+    def stream(self, request: CompletionRequest) -> AbstractAsyncContextManager[AsyncIterator[Batch]]:
+        """Stream an answer for the length of a block; where a tool has to be called, ask until one is.
+
+        Cancellation: leaving the block ends the child and its descendants, within the grace period plus one second.
+
+        Raises:
+            QueueFullError: no slot, and no place in the queue.
+            ChildSpawnError: the program could not be started.
+        """
+        chosen = choose_tools(request)
+        if chosen.tools and request.tool_choice.mode == "required":
+            return stream_forced(self._stream, chosen)
+        return self._stream(chosen)
+
     @asynccontextmanager
-    async def stream(self, request: CompletionRequest) -> AsyncIterator[AsyncIterator[Batch]]:
+    async def _stream(self, request: CompletionRequest) -> AsyncIterator[AsyncIterator[Batch]]:
         """Wait for a slot and a child, and stream its answer for the length of the block.
 
         Cancellation: leaving the block ends the child and its descendants, within the grace period plus one second. A
@@ -65,9 +89,10 @@ class ClaudeBackend:
             QueueFullError: no slot, and no place in the queue.
             ChildSpawnError: the program could not be started.
         """
+        children = self._tool_children if request.tools else self.children
         async with (
             self.slots.take() as slot,
-            self.children.lend(continued_by(request)) as lease,
+            children.lend(continued_by(request)) as lease,
             open_stall_guard(self._stall_limits) as guard,
         ):
             guard.created()
@@ -80,7 +105,7 @@ class ClaudeBackend:
                         yield batches
                     await turn.settle()
                     first_turn = len(request.messages) == 1
-                    if not self.children.keep(lease, turn.conversation, held=turn.held, first_turn=first_turn):
+                    if not children.keep(lease, turn.conversation, held=turn.held, first_turn=first_turn):
                         await turn.leave()
                     nursery.cancel_scope.cancel()
 
@@ -137,9 +162,6 @@ async def open_claude(
     """
     if binary is None:
         raise BackendUnavailableError("no claude program was found")
-    command = claude_command(
-        binary, allowed_tools=allowed_tools, mcp_config=mcp_config, setting_sources=setting_sources
-    )
     limits = StallLimits(
         first_event=stall_timeout,
         idle=stall_timeout,
@@ -149,14 +171,26 @@ async def open_claude(
     # The CLI tells the model which folder it works in: that one stays empty.
     with _private_folder() as work, _private_folder() as temporary:
         child_env = child_environment(environment, also=pass_environment, temporary_folder=temporary)
-        async with open_children(
-            partial(open_child, command, env=child_env, cwd=work, grace_period=grace_period),
-            partial(_fingerprint, binary, child_env),
-            warm=warm_pool,
+        open_group = partial(
+            open_children,
+            fingerprint=partial(_fingerprint, binary, child_env),
             max_conversations=warm_conversations,
             end_within=grace_period + 2,
-        ) as children:
-            yield ClaudeBackend(Slots(max_concurrent, max_queue, retry_after), children, limits, max_line)
+        )
+
+        def start(rules: tuple[str, ...], config: str | None) -> Callable[[], AbstractAsyncContextManager[Child]]:
+            command = claude_command(binary, allowed_tools=rules, mcp_config=config, setting_sources=setting_sources)
+            return partial(open_child, command, env=child_env, cwd=work, grace_period=grace_period)
+
+        own_tools = tuple(allowed_tools)
+        async with AsyncExitStack() as stack:
+            children = await stack.enter_async_context(open_group(start(own_tools, mcp_config), warm=warm_pool))
+            tool_children = children
+            if own_tools or mcp_config:
+                # A caller that brings tools gets no others: it decides what runs.
+                tool_children = await stack.enter_async_context(open_group(start((), None), warm=0))
+            slots = Slots(max_concurrent, max_queue, retry_after)
+            yield ClaudeBackend(slots, children, tool_children, limits, max_line)
 
 
 def _fingerprint(binary: str, environment: Mapping[str, str]) -> list[tuple[int, int, int] | None]:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ocp_trio.claude.surrogates import SurrogateJoiner, scrub
+from ocp_trio.surrogates import SurrogateJoiner, scrub
 
 __all__ = ["Aggregate", "MessageBlocks", "StreamedBlock"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ocp_trio.claude.surrogates import scrub
+from ocp_trio.surrogates import scrub
 
 __all__ = [
     "Abandoned",

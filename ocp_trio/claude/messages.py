@@ -10,10 +10,10 @@ from ocp_trio.claude.answer import AnswerText
 from ocp_trio.claude.blocks import MessageBlocks
 from ocp_trio.claude.calls import Calls
 from ocp_trio.claude.lines import Abandoned, ApiEvent, ApiMessage, ApiUsage, Block
-from ocp_trio.claude.surrogates import scrub
 from ocp_trio.claude.tokens import TokenCount
 from ocp_trio.completion import Event, TextDelta, TextEnd, ThinkingDelta, ThinkingEnd, Usage
 from ocp_trio.errors import UpstreamError
+from ocp_trio.surrogates import scrub
 
 __all__ = ["Messages"]
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ocp_trio.claude.surrogates import scrub
 from ocp_trio.claude.tool_names import SERVER, ToolNames, safe_id
 from ocp_trio.completion import CompletionRequest, Image, Message, Part, Text, ToolResult, ToolUse
+from ocp_trio.surrogates import scrub
 
 __all__ = ["Step", "conversation", "encode_line"]
 

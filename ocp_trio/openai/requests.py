@@ -14,7 +14,7 @@ from ocp_trio.openai.conversation import read_conversation
 from ocp_trio.openai.decoding import check_nesting, decode
 from ocp_trio.openai.images import DEFAULT_IMAGE_LIMITS, ImageLimits
 from ocp_trio.openai.parameters import ChatBody, JsonSchemaFormat, ResponseFormat, Sampling, TextFormat
-from ocp_trio.openai.tools import Tool, ToolChoice, read_tool_choice, read_tools
+from ocp_trio.openai.tools import Tool, ToolChoice, check_tool_choice, read_tool_choice, read_tools
 
 __all__ = ["EFFORTS", "MAX_IGNORED", "ChatRequest", "parameter_table", "parse_chat_request"]
 
@@ -121,6 +121,10 @@ def parse_chat_request(
         raise InvalidRequestError("n: one answer per request is all there is", code="unsupported_value", param="n")
     if isinstance(wire.response_format, JsonSchemaFormat):
         check_nesting(wire.response_format.json_schema.schema, "response_format.json_schema.schema")
+    tools = read_tools(wire.tools or (), wire.functions or ())
+    tool_choice = read_tool_choice(wire.tool_choice, wire.function_call, can_force=tools_supported)
+    if tools_supported:
+        check_tool_choice(tool_choice, tools)
     conversation = read_conversation(wire.messages, limits)
     stream = wire.stream or False
     return ChatRequest(
@@ -134,8 +138,8 @@ def parse_chat_request(
         response_format=wire.response_format or TextFormat(),
         reasoning_effort=EFFORTS[wire.reasoning_effort] if wire.reasoning_effort else None,
         max_tokens=wire.max_completion_tokens or wire.max_tokens,
-        tools=read_tools(wire.tools or (), wire.functions or ()),
-        tool_choice=read_tool_choice(wire.tool_choice, wire.function_call, can_force=tools_supported),
+        tools=tools,
+        tool_choice=tool_choice,
         parallel_tool_calls=wire.parallel_tool_calls is not False,
         sampling=msgspec.convert(wire, Sampling, from_attributes=True),
         ignored=_ignored(sent, _HONOURED | _TOOLS if tools_supported else _HONOURED),

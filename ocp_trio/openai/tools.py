@@ -2,9 +2,11 @@
 
 from typing import Annotated, Any, Literal, TypeAlias
 
+import jsonschema_rs
 import msgspec
 from msgspec import Meta
 
+from ocp_trio.completion import Tool, ToolChoice
 from ocp_trio.errors import InvalidRequestError
 from ocp_trio.openai.decoding import check_nesting
 
@@ -15,24 +17,22 @@ __all__ = [
     "ToolChoice",
     "WireTool",
     "WireToolChoice",
+    "check_tool_choice",
     "read_tool_choice",
     "read_tools",
 ]
 
 
-class Tool(msgspec.Struct, frozen=True):
-    """A tool on offer; ``parameters`` is the JSON Schema of its arguments."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
-
-
-class ToolChoice(msgspec.Struct, frozen=True):
-    """Whether tools may or must be called; ``names`` narrows it to some of them, empty means any."""
-
-    mode: Literal["none", "auto", "required"] = "auto"
-    names: tuple[str, ...] = ()
+_DRAFTS = tuple(
+    f"{base}/schema{end}"
+    for base, end in (
+        ("https://json-schema.org/draft/2020-12", ""),
+        ("https://json-schema.org/draft/2019-09", ""),
+        ("http://json-schema.org/draft-07", "#"),
+        ("http://json-schema.org/draft-06", "#"),
+        ("http://json-schema.org/draft-04", "#"),
+    )
+)
 
 
 class FunctionName(msgspec.Struct, frozen=True):
@@ -80,14 +80,37 @@ def read_tools(tools: tuple[WireTool, ...], functions: tuple[FunctionDefinition,
     """Read the tools, and the functions of the form that came before tools.
 
     Raises:
-        InvalidRequestError: a schema is nested too deeply.
+        InvalidRequestError: what should be a schema is none, or does not describe an object.
     """
     for index, tool in enumerate(tools):
-        check_nesting(tool.function.parameters, f"tools[{index}].function.parameters")
+        _check_schema(tool.function.parameters, f"tools[{index}].function.parameters")
     for index, function in enumerate(functions):
-        check_nesting(function.parameters, f"functions[{index}].parameters")
+        _check_schema(function.parameters, f"functions[{index}].parameters")
     offered = (*(tool.function for tool in tools), *functions)
     return tuple(Tool(each.name, each.description or "", each.parameters or {}) for each in offered)
+
+
+def _check_schema(parameters: dict[str, Any] | None, param: str) -> None:
+    check_nesting(parameters, param)
+    schema = parameters or {}
+    if schema.get("type", "object") != "object":
+        raise InvalidRequestError(f"{param}: its type has to be object", code="unsupported_value", param=param)
+    # Each draft by its own name: the schema's might make the library fetch a page.
+    if not any(jsonschema_rs.meta.is_valid({**schema, "$schema": draft}) for draft in _DRAFTS):
+        raise InvalidRequestError(f"{param}: it is no JSON Schema", code="unsupported_value", param=param)
+
+
+def check_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...]) -> None:
+    """Refuse a choice of tools that are not on offer.
+
+    Raises:
+        InvalidRequestError: a call has to be made, and there is no tool to call, or a named one does not exist.
+    """
+    offered = {tool.name for tool in tools}
+    missing = next((name for name in choice.names if name not in offered), None)
+    if missing is not None or (choice.mode == "required" and not tools):
+        problem = f"the tool {missing[:64]!r} is not among the tools" if missing else "there are no tools"
+        raise InvalidRequestError(f"tool_choice: {problem}", code="unsupported_value", param="tool_choice")
 
 
 def read_tool_choice(

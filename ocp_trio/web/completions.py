@@ -40,7 +40,7 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
     settings = site.settings
     options = read_options(request.headers, settings)
     body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
-    chat = parse_chat_request(body, limits=_image_limits(settings))
+    chat = parse_chat_request(body, limits=_image_limits(settings), tools_supported=True)
     backend, model = site.backend_for(chat.model)
     completion = CompletionRequest(
         model=model,
@@ -48,6 +48,9 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
         system=chat.system or settings.system_prompt,
         max_tokens=chat.max_tokens,
         effort=chat.reasoning_effort,
+        tools=chat.tools,
+        tool_choice=chat.tool_choice,
+        parallel_tool_calls=chat.parallel_tool_calls,
         stop=chat.stop,
         response_format=json_format(chat.response_format),
         caller=caller.key_id or "",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocp_trio.claude.surrogates import SurrogateJoiner, scrub
+from ocp_trio.surrogates import SurrogateJoiner, scrub
 
 HIGH, LOW, FACE, UNKNOWN = "\ud83d", "\ude00", "\N{GRINNING FACE}", "\N{REPLACEMENT CHARACTER}"
 
