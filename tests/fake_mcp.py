@@ -72,7 +72,7 @@ class ToolClient:
             del self.calls[call_id]
 
     def _print(self, call_id: str, result: dict[str, Any]) -> None:
-        content = [
+        content: list[dict[str, Any]] = [
             {"type": "image", "source": {"type": "base64", "media_type": part["mimeType"], "data": part["data"]}}
             if part["type"] == "image"
             else part

@@ -180,7 +180,8 @@ async def test_without_children_that_are_kept_every_round_starts_afresh(tmp_path
 )
 async def test_results_reach_the_model_whole(tmp_path: Path, given: ToolResult, told: list[str]) -> None:
     async with open_real(tmp_path, **KEEP) as real:
-        await loop(real, ONE, DONE, results=user(given))
+        # Of this model the CLI would tell how many tokens are left.
+        await loop(real, ONE, DONE, results=user(given), model="claude-sonnet-4-6")
 
         assert continued(real) == 1
         [block] = tool_results(real)

@@ -258,6 +258,20 @@ async def test_a_base_may_be_told_as_either_flavour_has_it(autojump_clock: MockC
         assert [asked.path for asked in go.provider.requests] == ["/zen/go/v1/chat/completions", "/zen/go/v1/messages"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ALL_PROXY", "socks5://proxy.invalid"), ("ALL_PROXY", "gopher://a"), ("SSL_CERT_FILE", "/nowhere/ca.pem")],
+)
+async def test_an_environment_that_cannot_be_used_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(BackendUnavailableError, match="the environment names a proxy or certificates"):
+        async with open_opencode_go(KEY):
+            pass
+
+
 @pytest.mark.parametrize("limit", ["first_event_timeout", "idle_timeout", "keepalive_cap"])
 async def test_a_limit_that_is_no_time_span_is_refused(limit: str) -> None:
     arguments: dict[str, Any] = {limit: -1.0}

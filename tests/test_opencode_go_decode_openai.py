@@ -281,6 +281,12 @@ def test_an_error_event_without_json_is_an_error_all_the_same() -> None:
     assert str(failed.error) == "upstream failed in mid-answer"
 
 
+def test_an_error_after_the_finish_reason_does_not_undo_the_answer() -> None:
+    told = read(chunk({"content": "a"}), FINISH, frame('{"error":{"type":"rate_limit_error"}}'), COST_CHUNK, DONE)
+
+    assert told == [TextDelta("a"), TextEnd(), Completed("stop")]
+
+
 def test_nothing_is_told_after_the_end(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "ocp_trio.opencode_go")
 
@@ -308,6 +314,7 @@ def test_a_surrogate_pair_split_over_two_deltas_is_joined() -> None:
 def test_what_cannot_be_read_is_counted_and_is_life() -> None:
     decoder, answer = SseDecoder(), OpenAiAnswer()
     odd = [
+        frame(r'{"choices":7,"x":"\ud83d"}'),
         frame("no json"),
         frame('{"choices":7}'),
         frame('{"choices":[{"delta":{"content":7}}]}'),
@@ -316,8 +323,8 @@ def test_what_cannot_be_read_is_counted_and_is_life() -> None:
 
     told = [event for piece in odd for event in answer.feed(decoder.feed(piece))]
 
-    assert told == [Activity("unreadable")] * 4
-    assert answer.odd_events == 4
+    assert told == [Activity("unreadable")] * 5
+    assert answer.odd_events == 5
 
 
 # What the guard is told

@@ -218,7 +218,7 @@ async def test_a_consumer_that_does_not_read_stops_upstream() -> None:
             await anext(batches)
             await stopped.wait()
 
-            # 1 MiB is read ahead, and 1 MiB in chunks of at most 64 KiB; the rest is what the kernel holds.
+            # Less than 1 MiB is read ahead; the rest is what the kernel holds.
             assert sent < 2**24
             assert told(await anext(batches))[0].startswith("x")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 from mock_opencode import Bytes, chunk, refusal
-from opencode_sequences import both_flavours, open_go, script
+from opencode_sequences import MODELS, both_flavours, open_go, script
 from sse_script import Answer, Arguments, HttpAnswer, Raw, Sleep, Step, Text, Thinking, ToolUse, Usage, Wait, frame
 from trio.testing import MockClock
 from web_app import frames, open_web_app, timeline
@@ -63,6 +63,39 @@ async def test_they_come_in_a_whole_answer_too(autojump_clock: MockClock, model:
         {"name": "look", "arguments": '{"x":1}'},
         {"name": "wait", "arguments": ""},
     ]
+
+
+@both_flavours
+async def test_a_round_of_tools_is_told_to_upstream_whole(autojump_clock: MockClock, model: str) -> None:
+    look = {"name": "look", "description": "Look.", "parameters": {"type": "object", "properties": {}}}
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"x":1}'}}
+    messages = [
+        {"role": "user", "content": "what is it?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a stone"},
+    ]
+    async with open_go() as go, open_web_app(go.backend) as app:
+        status, _ = await app.ask(
+            model=model,
+            messages=messages,
+            tools=[{"type": "function", "function": look}],
+            tool_choice="required",
+            stream=True,
+        )
+        asked = go.provider.requests[0].body
+
+    assert status == 200
+    if model == MODELS["openai"]:
+        assert asked["messages"][1:] == [messages[1], messages[2]]
+        assert asked["tools"] == [{"type": "function", "function": look}]
+        assert asked["tool_choice"] == {"type": "function", "function": {"name": "look"}}
+    else:
+        uses, results = (message["content"] for message in asked["messages"][1:])
+        assert uses == [{"type": "tool_use", "id": "c1", "name": "look", "input": {"x": 1}}]
+        assert results == [
+            {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "a stone"}]}
+        ]
+        assert asked["tool_choice"] == {"type": "tool", "name": "look"}
 
 
 @both_flavours

@@ -34,6 +34,8 @@ def shared(program: Path) -> Iterator[Server]:
 async def server(shared: Server) -> AsyncIterator[Server]:
     """Check afterwards that the server is as it was."""
     with trio.fail_after(LIMIT):
+        # Until then the child that tells the version runs.
+        await shared.wait_logged("claude_found")
         yield shared
         await shared.wait_idle()
         health = await shared.get("/health")

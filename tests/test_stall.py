@@ -311,8 +311,9 @@ async def test_a_verdict_names_the_setting_that_raises_its_limit(
     assert (facts.phase, facts.setting, facts.limit) == (phase, setting, limit)
 
 
-async def test_a_cap_below_the_idle_limit_is_raised_to_it(autojump_clock: MockClock) -> None:
-    limits = StallLimits(idle=30, keepalive_cap=10, idle_setting="IDLE")
+@pytest.mark.parametrize(("cap", "setting"), [(10, "IDLE"), (30, "CAP")])
+async def test_a_cap_below_the_idle_limit_is_raised_to_it(autojump_clock: MockClock, cap: float, setting: str) -> None:
+    limits = StallLimits(idle=30, keepalive_cap=cap, idle_setting="IDLE", keepalive_cap_setting="CAP")
 
     async with open_stall_guard(limits) as guard:
         guard.saw_event(Sighting("delta", content=True))
@@ -323,13 +324,16 @@ async def test_a_cap_below_the_idle_limit_is_raised_to_it(autojump_clock: MockCl
 
     assert trio.current_time() == 30
     facts = caught.value.facts
-    assert (facts.phase, facts.setting, facts.limit) == ("keepalive_only", "IDLE", 30)
+    assert (facts.phase, facts.setting, facts.limit) == ("keepalive_only", setting, 30)
 
 
-async def test_a_byte_after_a_silence_longer_than_the_cap_ends_nothing(autojump_clock: MockClock) -> None:
-    seen = await observe(f"0 c; 1 P; {every(10, 'c', since=500, until=2000)}", StallLimits(keepalive_cap=120))
+@pytest.mark.parametrize("first", [121, 500])
+async def test_a_byte_after_a_silence_as_long_as_the_cap_ends_nothing(autojump_clock: MockClock, first: int) -> None:
+    sequence = f"0 c; 1 P; {every(10, 'c', since=first - 10, until=2000)}"
 
-    assert seen == [(1, "P"), (630, "stalled: keepalive_only")]
+    seen = await observe(sequence, StallLimits(keepalive_cap=120))
+
+    assert seen == [(1, "P"), (first + 120, "stalled: keepalive_only")]
 
 
 @pytest.mark.parametrize("seconds", [-1, float("nan")])

@@ -62,7 +62,7 @@ def arithmetic(limits: StallLimits, steps: list[Step]) -> Verdict | None:
         if clock + wait > end.at:
             return end._replace(at=end.at + busy)
         clock, busy = clock + wait, busy + then
-        if kind in EVENTS or (kind == "bytes" and not eventless and clock > since + reach):
+        if kind in EVENTS or (kind == "bytes" and not eventless and clock >= since + reach):
             since = clock
         eventless = kind == "bytes" or (eventless and kind not in EVENTS)
         life = clock if kind in {*EVENTS, "bytes"} else life

@@ -59,8 +59,9 @@ class WebApp:
 
 
 @asynccontextmanager
-async def open_web_app(*backends: Backend, store: Store | None = None, **settings: Any) -> AsyncIterator[WebApp]:
-    """Build the application for the length of a block, with its log in a ring."""
+async def open_web_app(*backends: Backend, **settings: Any) -> AsyncIterator[WebApp]:
+    """Build the application for the length of a block, with its log in a ring; ``store`` is its store."""
+    store = settings.pop("store", None)
     app = WebApp(backends, Settings(**settings), store)
     with open_logs(app.ring):
         yield app

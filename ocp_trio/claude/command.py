@@ -29,6 +29,8 @@ _SET = {
     "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1",
     # Else a placeholder stands beside the caller's tools, and many of them are only found by searching.
     "ENABLE_TOOL_SEARCH": "false",
+    # Else every result of a tool ends with a reminder of the tokens that are left, for some models.
+    "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": "off",
     # A day: how long a call waits for its result is decided here, not by the CLI.
     "MCP_TOOL_TIMEOUT": "86400000",
     # Else a result of more than about 100 kB goes into a file.

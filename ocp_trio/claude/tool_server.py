@@ -40,6 +40,8 @@ class ToolServer:
 
     def take(self, line: ControlRequest) -> bytes:
         """Return the line that answers a request of the CLI; nothing while that waits for a result."""
+        if line.request.subtype != "mcp_message":
+            return b""
         message = line.request.message
         match message.method:
             case "initialize":
@@ -48,15 +50,18 @@ class ToolServer:
             case "tools/list":
                 return _reply(line, {"tools": [self._describe(tool) for tool in self._tools.values()]})
             case "tools/call":
-                call_id = message.params.call.id
-                if call_id not in self._results:
-                    self.waiting[call_id] = line
-                    return b""
-                return _reply(line, _result(self._results[call_id]))
+                return self._call(line)
             case "ping" | "notifications/initialized" | "notifications/cancelled":
                 return _reply(line, {})
             case unknown:
                 return _refuse(line, unknown)
+
+    def _call(self, line: ControlRequest) -> bytes:
+        call_id = line.request.message.params.call.id
+        if call_id not in self._results:
+            self.waiting[call_id] = line
+            return b""
+        return _reply(line, _result(self._results[call_id]))
 
     def give(self, results: Iterable[ToolResult]) -> bytes:
         """Take the results of calls, and return the lines that answer those which wait."""

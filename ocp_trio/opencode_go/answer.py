@@ -149,7 +149,7 @@ class Answer(ABC, Generic[W]):
         try:
             # A lone half of a surrogate pair, which msgspec refuses.
             found: W = msgspec.convert(json.loads(data), self._decoder.type)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, msgspec.ValidationError):
             return None
         return found
 
@@ -223,9 +223,11 @@ class Answer(ABC, Generic[W]):
         if self.finish_reason is None:
             self._fail(UpstreamIncompleteError("upstream ended its answer without saying how it ended"))
         else:
+            self._leave()
             self._out.append(self.completed())
             self.done = True
 
     def _fail(self, error: OcpError) -> None:
-        self._out.append(Failed(error))
+        """Give the answer up, unless all of it is there: what goes wrong after its finish is no concern of a client."""
+        self._out.append(Failed(error) if self.finish_reason is None else self.completed())
         self.done = True

@@ -24,7 +24,7 @@ __all__ = ["BASE_URL", "OpenCodeGoBackend", "open_opencode_go"]
 
 BASE_URL: Final = "https://opencode.ai/zen/go"
 """Where the provider serves both flavours."""
-READ_AHEAD = 2**20
+READ_AHEAD = 2**19
 """Bytes of a stream that may wait for its consumer."""
 KEEPALIVE_EXPIRY = 30.0
 """Seconds that an idle connection is kept; whoever stands before the provider closes it after a minute or more."""
@@ -152,7 +152,8 @@ async def open_opencode_go(
     Cancellation: at once; streams have blocks of their own.
 
     Raises:
-        BackendUnavailableError: there is no key, or it is none that a header can carry.
+        BackendUnavailableError: there is no key, or it is none that a header can carry; or the environment names a
+            proxy or certificates that cannot be used.
         SettingError: ``base_url`` is no http or https address.
     """
     key = key.strip()
@@ -166,20 +167,31 @@ async def open_opencode_go(
         idle_setting="OPENCODE_GO_IDLE_TIMEOUT",
         keepalive_cap_setting="OPENCODE_GO_KEEPALIVE_CAP",
     )
-    async with httpx.AsyncClient(
-        base_url=_checked(base_url),
-        # A server that compresses holds events back until it has enough of them.
-        headers={"user-agent": f"ocp-trio/{__version__}", "accept": "text/event-stream", "accept-encoding": "identity"},
-        # No cookie of one caller's answer is sent with another's request.
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        timeout=None,  # noqa: S113 (the stall guard is the only clock)
-        # Requests wait for `connections`, so that httpx's own pool never has to turn one away.
-        limits=httpx.Limits(
-            max_connections=None, max_keepalive_connections=max_connections, keepalive_expiry=KEEPALIVE_EXPIRY
-        ),
-        transport=transport,
-    ) as client:
+    async with _make_client(_checked(base_url), max_connections, transport) as client:
         yield OpenCodeGoBackend(client, key, limits, max_connections)
+
+
+def _make_client(
+    base_url: httpx.URL, max_connections: int, transport: httpx.AsyncBaseTransport | None
+) -> httpx.AsyncClient:
+    # A server that compresses holds events back until it has enough of them.
+    headers = {"user-agent": f"ocp-trio/{__version__}", "accept": "text/event-stream", "accept-encoding": "identity"}
+    try:
+        return httpx.AsyncClient(
+            base_url=base_url,
+            headers=headers,
+            # No cookie of one caller's answer is sent with another's request.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+            timeout=None,  # noqa: S113 (the stall guard is the only clock)
+            # Requests wait for a place among `max_connections` before they come here.
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=max_connections, keepalive_expiry=KEEPALIVE_EXPIRY
+            ),
+            transport=transport,
+        )
+    except (ImportError, OSError, ValueError, httpx.InvalidURL) as error:
+        problem = "OpenCode Go cannot be asked: the environment names a proxy or certificates that cannot be used"
+        raise BackendUnavailableError(problem) from error
 
 
 def _checked(base_url: str) -> httpx.URL:

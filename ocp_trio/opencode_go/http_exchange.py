@@ -7,7 +7,7 @@ are refused: the key goes to one host only.
 import logging
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -21,8 +21,8 @@ __all__ = ["Exchange", "open_exchange"]
 
 END = 0.1
 """Seconds in which a complete answer's body may come to its end, so that its connection can be used again."""
-CHUNKS = 16
-"""Chunks that are read ahead of whoever receives them: of at most 64 KiB each, 1 MiB."""
+AHEAD = 2**16
+"""Bytes that are read ahead of whoever receives them, as many as one read from the connection brings."""
 ERROR_BODY = 5.0
 """Seconds in which the body of an error may arrive."""
 MAX_ERROR_BODY = 2**16
@@ -70,27 +70,27 @@ class Exchange:
         self.ended = trio.Event()
         self._response = response
         self._chunks = response.aiter_bytes()
-        self._send, self._receive = trio.open_memory_channel[bytes](CHUNKS)
+        self._read = bytearray()
+        self._changed = trio.lowlevel.ParkingLot()
         self._error: httpx.HTTPError | None = None
 
     async def read(self) -> None:
-        """Read the body to its end, ahead of whoever receives it.
+        """Read the body to its end, ahead of whoever receives it, so that what comes at once is received at once.
 
         Cancellation: at once. The chunks' generators are nested, and only an end from within closes all of them.
         """
         try:
             async for data in self._chunks:
-                try:
-                    # Not to wait lets what was read at once be received at once.
-                    self._send.send_nowait(data)
-                except trio.WouldBlock:
-                    await self._send.send(data)
+                self._read += data
+                self._changed.unpark_all()
+                while len(self._read) >= AHEAD:
+                    await self._changed.park()
         except httpx.HTTPError as error:
             self._error = error
         finally:
-            self._send.close()
             self.ended.set()
-            with trio.move_on_after(0):
+            self._changed.unpark_all()
+            with trio.move_on_after(0), suppress(httpx.HTTPError):
                 async for _ in self._chunks:
                     pass
 
@@ -100,16 +100,16 @@ class Exchange:
         Raises:
             UpstreamIncompleteError: the connection broke.
         """
-        try:
-            pieces = [await self._receive.receive()]
-        except trio.EndOfChannel:
-            if self._error is None:
-                return b""
+        while not self._read and not self.ended.is_set():
+            await self._changed.park()
+        data = bytes(self._read)
+        self._read.clear()
+        self._changed.unpark_all()
+        if not data and self._error is not None:
             logger.info("upstream_broke", extra={"error": _name(self._error)})
             problem = "the connection to upstream broke before its answer was complete"
             raise UpstreamIncompleteError(problem) from self._error
-        pieces += [self._receive.receive_nowait() for _ in range(self._receive.statistics().current_buffer_used)]
-        return b"".join(pieces)
+        return data
 
     async def check(self, secret: str) -> None:
         """Return if the response is a stream of events.

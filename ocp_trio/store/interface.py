@@ -64,6 +64,8 @@ class Quotas(Protocol):
     async def charge(self, key_id: str) -> Verdict:
         """Count one request in all three windows, or in none: exact for any number of callers and instances.
 
+        SQLite syncs it with the request's row: a machine that loses its power may forget what has no row yet.
+
         Raises:
             InvalidApiKeyError: the key does not exist, or has been revoked meanwhile.
         """

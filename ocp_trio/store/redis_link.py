@@ -3,7 +3,8 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 import trio
 from coredis import Redis
@@ -21,19 +22,35 @@ __all__ = ["RedisLink", "RedisScript", "open_link"]
 logging.getLogger("coredis").addHandler(logging.NullHandler())
 
 T = TypeVar("T")
+CONNECTIONS: Final = 16
+"""Commands that are on their way at once; they share connections, one of which suffices as a rule."""
 RedisScript = Script[bytes]
 """Lua that Redis runs as one step; it is loaded anew where a restarted Redis does not know it."""
-CONNECTING, ANSWERING = 1 / 4, 1 / 2
-"""Parts of the timeout: a call waits for a connection, for its greeting, and for the answer, seldom long for two."""
+
+
+@dataclass(eq=False, slots=True)
+class _Reply:
+    """What becomes of one command."""
+
+    done: trio.Event = field(default_factory=trio.Event)
+    value: Any = None
+    error: Exception | None = None
+    given_up: bool = False
 
 
 class RedisLink:
     """A client whose calls end in time; made by `open_link`."""
 
-    def __init__(self, client: Redis[bytes], outages: Outages, *, shield: bool) -> None:
+    def __init__(
+        self, client: Redis[bytes], nursery: trio.Nursery, outages: Outages, *, timeout: float, shield: bool
+    ) -> None:
         self._client = client
+        self._nursery = nursery
         self._outages = outages
+        self._timeout = timeout
         self._shield = shield
+        # The client's own queue for connections cannot be left without losing one of them.
+        self._limiter = trio.CapacityLimiter(client.connection_pool.max_connections)
 
     async def call(self, command: Callable[[Redis[bytes]], Awaitable[T]]) -> T:
         """Return what a command returns.
@@ -41,18 +58,34 @@ class RedisLink:
         Raises:
             StoreUnavailableError: Redis refuses it, or does not answer in time.
         """
-        # A cancelled attempt to connect would cost the client's pool one of its places for ever.
-        with trio.CancelScope(shield=self._shield):
-            try:
-                result = await command(self._client)
-            except TimeoutError as error:
-                # The next call has a connection of its own: this one may be dead for minutes before TCP says so.
-                self._client.connection_pool.disconnect()
-                raise self._outages.failed("timeout") from error
-            except (RedisError, OSError) as error:
-                raise self._outages.failed(type(error).__name__) from error
+        reply = _Reply()
+        self._nursery.start_soon(self._carry_out, command, reply)
+        with trio.move_on_after(self._timeout, shield=self._shield):
+            await reply.done.wait()
+        if not reply.done.is_set():
+            reply.given_up = True
+            # The next call has a connection of its own: this one may be dead for minutes before TCP says so.
+            self._client.connection_pool.disconnect()
+            raise self._outages.failed("timeout")
+        if reply.error is not None:
+            raise self._outages.failed(type(reply.error).__name__) from reply.error
         self._outages.answered()
-        return result
+        value: T = reply.value
+        return value
+
+    async def _carry_out(self, command: Callable[[Redis[bytes]], Awaitable[Any]], reply: _Reply) -> None:
+        """Run a command to its end, for which its caller may have ceased to wait.
+
+        Cancelled while it connects, it would cost the client's pool one of its places for ever.
+        """
+        async with self._limiter:
+            if reply.given_up:
+                return
+            try:
+                reply.value = await command(self._client)
+            except (RedisError, OSError) as error:
+                reply.error = error
+        reply.done.set()
 
     async def run(self, script: RedisScript, keys: Sequence[str], *args: str | bytes | float) -> Any:  # noqa: ANN401 (what the script returns)
         """Return what a script returns."""
@@ -61,7 +94,7 @@ class RedisLink:
 
 @asynccontextmanager
 async def open_link(
-    address: str, outages: Outages, *, timeout: float, waiting: float = 0.0, connections: int = 64
+    address: str, outages: Outages, *, timeout: float, waiting: float = 0.0, connections: int = CONNECTIONS
 ) -> AsyncIterator[RedisLink]:
     """Call a Redis for the length of a block; it is connected to when it is called.
 
@@ -70,7 +103,7 @@ async def open_link(
         outages: Told when calls fail and when they succeed again.
         timeout: Seconds that a call may take.
         waiting: Seconds beside that for calls that wait on Redis' side; they are cancelled at once.
-        connections: How many are opened at most; calls that do not wait share one.
+        connections: How many are opened at most.
 
     Raises:
         SettingError: the address does not parse.
@@ -78,11 +111,11 @@ async def open_link(
     client = _make_client(address, timeout, waiting, connections)
     with unwrap_lone_error():
         async with trio.open_nursery() as nursery:
-            connected = await nursery.start(_hold, client)
+            commands = await nursery.start(_hold, client)
             try:
-                yield RedisLink(client, outages, shield=not waiting)
+                yield RedisLink(client, commands, outages, timeout=timeout + waiting, shield=not waiting)
             finally:
-                connected.cancel()
+                commands.cancel_scope.cancel()
 
 
 def _make_client(address: str, timeout: float, waiting: float, connections: int) -> Redis[bytes]:
@@ -91,8 +124,9 @@ def _make_client(address: str, timeout: float, waiting: float, connections: int)
         client = Redis.from_url(
             address,
             decode_components=True,
-            connect_timeout=timeout * CONNECTING,
-            stream_timeout=timeout * ANSWERING + waiting,
+            # A call that was given up makes room for another within the timeout of that.
+            connect_timeout=timeout / 2,
+            stream_timeout=timeout / 2 + waiting,
             max_connections=connections,
             # A charge that is sent twice would count twice.
             retry_policy=NoRetryPolicy(),
@@ -105,12 +139,12 @@ def _make_client(address: str, timeout: float, waiting: float, connections: int)
     raise SettingError("OCP_STORE", f"{address.partition('://')[0]}://…", problem)
 
 
-async def _hold(client: Redis[bytes], *, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
-    """Keep a client's connections until the scope that is told is cancelled, and nothing else.
+async def _hold(client: Redis[bytes], *, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Keep a client's connections and commands, shielded, until the nursery of the commands is cancelled.
 
     Those that are cancelled have their last calls to make.
     """
-    with trio.CancelScope(shield=True) as connected:
-        async with client:
-            task_status.started(connected)
+    with trio.CancelScope(shield=True):
+        async with client, trio.open_nursery() as commands:
+            task_status.started(commands)
             await trio.sleep_forever()

@@ -17,7 +17,7 @@ __all__ = ["RedisUsage"]
 
 USAGE: Final = "ocp:usage"
 """A sorted set: rows, by their time in milliseconds."""
-PAGE: Final = 500
+PAGE: Final = 200
 """Rows that are fetched at once: a few milliseconds of work between two waits."""
 
 _RECORD = RedisScript(

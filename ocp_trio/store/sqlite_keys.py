@@ -136,7 +136,8 @@ class SqliteQuotas:
                 )
             return Charge(key_id, now)
 
-        return await self._lanes.write(count)
+        # A request waits for this one; its row is synced, and its charge with it.
+        return await self._lanes.write(count, hasty=True)
 
     async def refund(self, charge: Charge) -> None:
         """Take back a charge."""
@@ -148,7 +149,7 @@ class SqliteQuotas:
                     (charge.key_id, period, window.name),
                 )
 
-        await self._lanes.write(discount)
+        await self._lanes.write(discount, hasty=True)
 
     async def allowances(self, key_id: str) -> dict[Period, Allowance] | None:
         """Return limits and use of a key."""

@@ -1,7 +1,8 @@
 """Reach one SQLite file from two lanes of threads: writes, committed in groups, and reads beside them.
 
 A write has been synced to the disk before its call returns, so that neither a killed process nor a machine that loses
-its power takes back what a client has been told. A group shares one sync: all that came while the last one ran.
+its power takes back what a client has been told. A group shares one sync: all that came while the last one ran. A hasty
+write does not wait for a sync: a killed process does not take it back, and the next sync covers it.
 """
 
 import math
@@ -33,6 +34,7 @@ class _Write:
     """One write on its way to the disk."""
 
     change: Task[Any]
+    hasty: bool
     done: trio.Event = field(default_factory=trio.Event)
     result: Any = None
     error: OcpError | None = None
@@ -99,17 +101,18 @@ class SqliteLanes:
                 connection.interrupt()
         raise self._outages.failed("timeout")
 
-    async def write(self, change: Task[T]) -> T:
+    async def write(self, change: Task[T], *, hasty: bool = False) -> T:
         """Make a change, and return what it returns once that is durable.
 
         Args:
             change: Raises an `OcpError` only before it has changed anything.
+            hasty: Whether not to wait until the disk has it.
 
         Raises:
             StoreUnavailableError: it fails, or takes longer than the timeout.
             OcpError: what ``change`` raised.
         """
-        write = _Write(change)
+        write = _Write(change, hasty)
         self._send.send_nowait(write)
         with trio.move_on_after(self._timeout, shield=True):
             await write.done.wait()
@@ -159,6 +162,8 @@ class SqliteLanes:
 
 
 def _commit(connection: sqlite3.Connection, group: list[_Write]) -> None:
+    synchronous = "NORMAL" if all(write.hasty for write in group) else "FULL"
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
     connection.execute("BEGIN IMMEDIATE")
     for write in group:
         if not write.given_up:

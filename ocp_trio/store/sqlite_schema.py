@@ -75,7 +75,6 @@ def connect(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
         _make_tables(connection)
     except sqlite3.Error:
         connection.close()

@@ -101,8 +101,8 @@ class StallWindows:
 
     def saw_bytes(self, count: int, now: float) -> None:
         """Note bytes, whatever they mean."""
-        if not self._eventless and now > self._cap().at:
-            # Bytes that end a long silence where silence is not limited: life, which ends no stream.
+        if not self._eventless and now >= self._cap().at:
+            # Bytes that end a long silence, where silence is not limited: life, which ends no stream.
             self._cap_from = now
         self.created = self._eventless = True
         self._bytes += count
