@@ -1,16 +1,19 @@
 """Structured logs: one JSON object per line on stderr, and the newest of them in a bounded ring."""
 
-import json
 import logging
 import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
+
+import msgspec
 
 __all__ = ["LogRing", "open_logs"]
 
+_BEFORE = len(vars(logging.makeLogRecord({})))
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -18,8 +21,9 @@ def _entry(record: logging.LogRecord) -> dict[str, Any]:
     """Return a record as ``{ts, level, event, …}``: the message is the event's name, ``extra`` its fields."""
     when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     entry = {"ts": when, "level": record.levelname.lower(), "event": record.getMessage()}
-    entry |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
-    return entry
+    fields = vars(record)
+    # What a record has of its own stands behind what all have.
+    return entry | {name: value for name, value in islice(fields.items(), _BEFORE, None) if name not in _STANDARD}
 
 
 class LogRing(logging.Handler):
@@ -52,7 +56,7 @@ class _JsonLines(logging.Formatter):
         entry = _entry(record)
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False, default=str)
+        return msgspec.json.encode(entry, enc_hook=str).decode()
 
 
 @contextmanager

@@ -3,7 +3,7 @@ r"""Join surrogate pairs that were split over two pieces of text.
 A JSON string may end in ``\ud83d`` while the next begins with ``\ude00``: together they are one character.
 """
 
-__all__ = ["SurrogateJoiner", "scrub"]
+__all__ = ["SurrogateJoiner", "can_be_encoded", "scrub"]
 
 
 class SurrogateJoiner:
@@ -14,7 +14,7 @@ class SurrogateJoiner:
 
     def join(self, text: str) -> str:
         """Return ``text`` with pairs joined, a trailing high surrogate held back, and lone ones as U+FFFD."""
-        if not self._high and (text.isascii() or _can_be_encoded(text)):
+        if not self._high and can_be_encoded(text):
             return text
         text = self._high + text
         self._high = ""
@@ -28,7 +28,10 @@ class SurrogateJoiner:
         return "\N{REPLACEMENT CHARACTER}" if held else ""
 
 
-def _can_be_encoded(text: str) -> bool:
+def can_be_encoded(text: str) -> bool:
+    """Whether a text holds no surrogates."""
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:

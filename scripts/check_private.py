@@ -17,6 +17,8 @@ PATTERNS = {
 URL = re.compile(r"\bhttps?://(?:[^/\s@\"'`]*@)?(\[[0-9a-f:.]+\]|[^/\s:\"'`)>\]{}|\\,]+)", re.IGNORECASE)
 HOSTS = re.compile(
     r"localhost|127(?:\.\d+){3}|10\.9\.8\.7|\[::1\]|0\.0\.0\.0"
+    # No host of anybody's: made up for tests of what a host may look like.
+    r"|[a-z…]|my\.lan|\[bad"
     # Reserved for documentation, and what the program itself talks to or quotes.
     r"|(?:[\w-]+\.)*(?:example|test|invalid|localhost)|(?:[\w-]+\.)?example\.(?:com|org|net)"
     r"|github\.com|opencode\.ai|json-schema\.org|www\.w3\.org",

@@ -117,7 +117,7 @@ def test_every_message_of_the_users_stays_text() -> None:
         ),
         (
             ToolUse("c1", "look", {"where": ["here"]}),
-            {"type": "tool_use", "id": "c1", "name": "mcp__client__look", "input": {"where": ["here"]}},
+            {"type": "tool_use", "id": "c1", "name": "look", "input": {"where": ["here"]}},
         ),
         (
             ToolResult("c1", (Text("seen"), Image("image/png", "aGk=")), is_error=True),

@@ -37,8 +37,9 @@ def test_names_that_would_be_the_same_are_told_apart_and_a_good_one_stays() -> N
     ]
 
 
-def test_a_name_of_the_history_that_is_not_on_offer_is_made_up_alike() -> None:
-    assert ToolNames([]).shown("old.tool") == "mcp__client__old_tool"
+def test_a_name_of_the_history_that_is_not_on_offer_is_like_those_which_are() -> None:
+    assert ToolNames(["look"]).shown("old.tool") == "mcp__client__old_tool"
+    assert ToolNames([]).shown("old.tool") == "old_tool"
 
 
 def test_another_name_is_none_of_the_callers() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trustme
 from hypercorn_apps import echo, end, flood_until_disconnect, more, quart_app, start
 from hypercorn_worker import HARDENED, Peer, Receive, Scope, Send, Worker, fails_without_hardening
 
@@ -286,31 +287,13 @@ async def test_a_chunked_upload_arrives_however_it_is_cut() -> None:
 
 # TLS, where a write takes another path.
 
-CERTIFICATE = """\
------BEGIN CERTIFICATE-----
-MIIBkTCCATagAwIBAgIUFyKSoZyS4LUDQH//DL1NapqqhWEwCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEzMDIwMjk0M1oYDzIxMjYxMTA2
-MjAyOTQzWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAAQVkBraMJydzRUTC8JIUlfY1h2vCiRG5Dk4DjubqXbQtoU0oi+ll6rV
-Y1UHShJ3afL7yVorRqL8aSfcLQu6GPWNo2QwYjAdBgNVHQ4EFgQUikOjwBXSqvA+
-9BScar1PbQud6GEwHwYDVR0jBBgwFoAUikOjwBXSqvA+9BScar1PbQud6GEwDwYD
-VR0TAQH/BAUwAwEB/zAPBgNVHREECDAGhwR/AAABMAoGCCqGSM49BAMCA0kAMEYC
-IQDus7n/8U8AgEDfRXoOsdYsfi9772IgVRglYx95OKLCUAIhAI71uXI5QmdHfSBO
-hJAqlosjnlGMDKsY8sA2TdAN9rQK
------END CERTIFICATE-----
------BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQggOaBWLJ5fGYPG3NB
-jcRHljmCnAlJEjgZzWZOxgZVt0KhRANCAAQVkBraMJydzRUTC8JIUlfY1h2vCiRG
-5Dk4DjubqXbQtoU0oi+ll6rVY1UHShJ3afL7yVorRqL8aSfcLQu6GPWN
------END PRIVATE KEY-----
-"""
-"""Of 127.0.0.1, by itself, for a hundred years."""
-
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> str:
     path = tmp_path / "certificate.pem"
-    path.write_text(CERTIFICATE)
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    path.write_bytes(issued.private_key_and_cert_chain_pem.bytes() + authority.cert_pem.bytes())
     return str(path)
 
 

@@ -20,7 +20,7 @@ from ocp_trio.completion import (
     ToolCallStart,
     Usage,
 )
-from ocp_trio.errors import UpstreamError, UpstreamIncompleteError, UpstreamOverloadedError
+from ocp_trio.errors import InvalidRequestError, UpstreamError, UpstreamIncompleteError, UpstreamOverloadedError
 from ocp_trio.opencode_go.decode_anthropic import AnthropicAnswer
 from ocp_trio.opencode_go.sse_decoder import SseDecoder
 
@@ -187,6 +187,7 @@ def test_but_not_reasoning_alone() -> None:
     [
         (event("error", error={"type": "overloaded_error", "message": "Overloaded"}), UpstreamOverloadedError),
         (event("error", error={"type": "api_error", "message": "<html>"}), UpstreamError),
+        (event("error", error={"type": "invalid_request_error", "message": "<html>"}), InvalidRequestError),
         (frame("broken", event="error"), UpstreamError),
         (frame('{"type":"error","error":{"type":"overloaded_error"}}'), UpstreamOverloadedError),
     ],

@@ -15,7 +15,6 @@ from ocp_trio.store.outages import Outages
 from ocp_trio.store.sqlite_lanes import SqliteLanes, open_lanes
 from ocp_trio.store.sqlite_schema import connect
 
-
 NORMAL, FULL = 1, 2
 """SQLite's numbers of them: a commit is synced by the second, and survives the death of its process by both."""
 

@@ -34,6 +34,11 @@ class AnswerText:
         self._attempt, self._size = StringIO(), 0
         self._starts: dict[int, int] = {}
 
+    @property
+    def awaits_repetition(self) -> bool:
+        """Whether what comes next has to repeat what was said before."""
+        return bool(self._awaited)
+
     def begin_block(self, index: int) -> None:
         """Take what follows as the text of block ``index`` of the message."""
         self._starts[index] = self._size

@@ -8,6 +8,7 @@ from contextlib import (
     AsyncExitStack,
     aclosing,
     asynccontextmanager,
+    nullcontext,
 )
 from functools import partial
 from math import inf
@@ -93,9 +94,11 @@ class ClaudeBackend:
         async with (
             self.slots.take() as slot,
             children.lend(continued_by(request)) as lease,
-            open_stall_guard(self._stall_limits) as guard,
+            # Without a limit, which is the default, a guard would be a tenth of what a delta costs.
+            open_stall_guard(self._stall_limits) if self._stall_limits.any else nullcontext() as guard,
         ):
-            guard.created()
+            if guard is not None:
+                guard.created()
             turn = Turn(lease, guard, request, self._max_line)
             with unwrap_lone_error():
                 async with trio.open_nursery() as nursery:

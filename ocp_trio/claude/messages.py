@@ -13,7 +13,7 @@ from ocp_trio.claude.lines import Abandoned, ApiEvent, ApiMessage, ApiUsage, Blo
 from ocp_trio.claude.tokens import TokenCount
 from ocp_trio.completion import Event, TextDelta, TextEnd, ThinkingDelta, ThinkingEnd, Usage
 from ocp_trio.errors import UpstreamError
-from ocp_trio.surrogates import scrub
+from ocp_trio.surrogates import can_be_encoded, scrub
 
 __all__ = ["Messages"]
 
@@ -67,6 +67,18 @@ class Messages:
             case "message_stop":
                 self.streaming = False
                 self._answer.settle()
+
+    def stream_texts(self, index: int, texts: list[str]) -> bool:
+        """Take text deltas of a block that streams, all at once; return whether they can be taken so."""
+        block = self._blocks.streamed.get(index)
+        text = "".join(texts)
+        if block is None or self._answer.awaits_repetition or not can_be_encoded(text):
+            return False
+        new = self._answer.say(block.add(text))
+        # What stands before them was held back, or separates them from an earlier message.
+        texts[0] = new[: len(new) - len(text)] + texts[0]
+        self._out += [TextDelta(text) for text in texts]
+        return True
 
     def aggregate(self, message: ApiMessage) -> None:
         """Take an ``assistant`` line: a finished block of the streamed message, or one that was not streamed."""

@@ -1,6 +1,7 @@
 """Turn the CLI's lines into one answer that ends exactly once."""
 
 import logging
+from itertools import islice
 
 from ocp_trio.claude import outcome
 from ocp_trio.claude.calls import Calls
@@ -68,7 +69,8 @@ class Reconciler:
         """Return the events that these lines mean: at least one for each, up to the terminal one."""
         out = self._out
         out.clear()
-        for line in lines:
+        begun = self._take_texts(lines) if len(lines) > 1 and not self.done else 0
+        for line in islice(lines, begun, None):
             if self.done:
                 self._note_late(line)
                 continue
@@ -80,6 +82,11 @@ class Reconciler:
             if len(out) == before:
                 out.append(Activity(line.kind, self._messages.usage_so_far() if line.kind in USAGE_KINDS else None))
         return tuple(out)
+
+    def _take_texts(self, lines: list[Line]) -> int:
+        """Take the text deltas that the lines begin with, all at once; return how many they are."""
+        index, texts = _leading_texts(lines)
+        return len(texts) if texts and self._messages.stream_texts(index, texts) else 0
 
     def _note_late(self, line: Line) -> None:
         if isinstance(line, Result):
@@ -155,3 +162,22 @@ class Reconciler:
     def _finish(self, event: Completed | Failed) -> None:
         self.done = True
         self._out.append(event)
+
+
+def _leading_texts(lines: list[Line]) -> tuple[int, list[str]]:
+    """Return the index of a block, and the texts of its deltas that the lines begin with."""
+    texts: list[str] = []
+    index = 0
+    for line in lines:
+        # Exact types and plain comparisons: in a burst this is most of what happens to a delta.
+        if type(line) is not StreamEvent or line.parent_tool_use_id is not None:
+            break
+        event = line.event
+        delta = event.delta
+        if event.type != "content_block_delta" or delta.type != "text_delta" or not delta.text:
+            break
+        if texts and event.index != index:
+            break
+        index = event.index
+        texts.append(delta.text)
+    return index, texts

@@ -25,7 +25,7 @@ _KNOWN: dict[str, type[Line]] = {
     for line in (StreamEvent, Assistant, User, System, RateLimitEvent, Result, ControlRequest)
 }
 _AnyLine: TypeAlias = StreamEvent | Assistant | User | System | RateLimitEvent | Result | ControlRequest
-_decode_line = msgspec.json.Decoder(_AnyLine).decode
+_decoder = msgspec.json.Decoder(_AnyLine)
 
 
 class StreamJsonDecoder:
@@ -42,13 +42,24 @@ class StreamJsonDecoder:
         self._lines = LineDecoder(max_line)
         self.odd_lines = 0
 
+    @property
+    def pending(self) -> int:
+        """Bytes of the unfinished line that are held."""
+        return self._lines.pending
+
     def feed(self, data: bytes) -> list[Line]:
         """Take the next piece of output and return the lines that it completes.
 
         Raises:
             LineTooLongError: a line passed ``max_line``.
         """
-        return self._decode(self._lines.feed(data))
+        whole = self._lines.feed_whole(data)
+        try:
+            lines: list[Line] = list(_decoder.decode_lines(whole))
+        except (msgspec.DecodeError, RecursionError):
+            lines = []
+        # Blank lines are not decoded, and are to be counted.
+        return lines if len(lines) == data.count(b"\n") else self._decode(whole[:-1].split(b"\n"))
 
     def flush(self) -> list[Line]:
         """Return a last line that has no line feed, if it is whole."""
@@ -59,7 +70,7 @@ class StreamJsonDecoder:
         lines: list[Line] = []
         for raw in raw_lines:
             try:
-                lines.append(_decode_line(raw))
+                lines.append(_decoder.decode(raw))
             except (msgspec.DecodeError, RecursionError):
                 lines += self._decode_odd(raw)
         return lines

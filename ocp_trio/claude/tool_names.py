@@ -44,8 +44,8 @@ class ToolNames:
         return self._short.get(name) or _fit(name)
 
     def shown(self, name: str) -> str:
-        """Return the name under which the model knows a tool, or knew it."""
-        return _PREFIX + self.offered(name)
+        """Return the name under which the model knows a tool; of one that is not on offer, a name like the others'."""
+        return _PREFIX + self.offered(name) if self._callers else _fit(name)
 
     def callers(self, shown: str) -> str | None:
         """Return what the caller calls the tool that the model calls ``shown``; None if it is none of the caller's."""

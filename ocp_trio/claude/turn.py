@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator, Iterator
+from io import StringIO
 
 import trio
 
@@ -30,6 +31,10 @@ from ocp_trio.streaming import Sighting, StallGuard
 
 __all__ = ["Turn"]
 
+LONGEST_CONTINUED = 2**20
+"""Characters of the longest answer whose child is kept for the next turn: so much of it is remembered."""
+PIECE = 2**16
+"""Characters of a very long text that are passed on at a time, so that other streams get their turn meanwhile."""
 LEAVE = 1.0
 """Seconds that a child may take to exit by itself once its answer is complete and its input closed."""
 SETTLE = 2.0
@@ -47,12 +52,12 @@ class Turn:
 
     Args:
         lease: A child that is freshly started, or holds the beginning of the conversation, or waits for results.
-        guard: What its output is read through.
+        guard: What its output is read through; None where it may be silent for ever.
         request: What it is asked.
         max_line: Longest line accepted from it, in bytes.
     """
 
-    def __init__(self, lease: Lease, guard: StallGuard, request: CompletionRequest, max_line: int) -> None:
+    def __init__(self, lease: Lease, guard: StallGuard | None, request: CompletionRequest, max_line: int) -> None:
         self._child = lease.child
         self._known = lease.known
         self._guard = guard
@@ -63,7 +68,8 @@ class Turn:
         self._server = resumed.server if resumed else ToolServer(request.tools)
         self._reconciler = Reconciler(self._server.names, parallel=request.parallel_tool_calls, resumed=self._resumed)
         self._heard = False
-        self._answer: list[str] = []
+        self._answer = StringIO()
+        self._answer_size = 0
         self._outcome: str | None = None
         self._progress = trio.Event()
         self._replies: list[bytes] = []
@@ -71,7 +77,9 @@ class Turn:
     @property
     def conversation(self) -> bytes | None:
         """Name of the conversation that the child now holds; None unless its turn has ended well, or waits."""
-        text = "".join(self._answer)
+        if self._answer_size > LONGEST_CONTINUED:
+            return None
+        text = self._answer.getvalue()
         if self._outcome == "stop" and self._reconciler.turn_over:
             return name_after(self._request, text)
         calls = self._reconciler.calls.uses()
@@ -119,14 +127,22 @@ class Turn:
             # Only now: a turn with an answer that is half written can never go on.
             del self._replies[0]
 
+    async def _read_some(self) -> bytes:
+        if self._guard is None:
+            return await self._child.receive_some()
+        return await self._guard.read(self._child.receive_some)
+
     async def read(self) -> AsyncGenerator[Batch, None]:
         """Yield batches up to the terminal event, whatever ends the child."""
         yield (Started(),)
         try:
             while not self._reconciler.done:
-                data = await self._guard.read(self._child.receive_some)
+                data = await self._read_some()
                 if data:
-                    yield self._take(self._decoder.feed(data), len(data))
+                    is_long = self._decoder.pending > PIECE
+                    batch = self._take(self._decoder.feed(data), len(data))
+                    for portion in _portions(batch) if is_long else (batch,):
+                        yield portion
                     continue
                 if batch := self._take(self._decoder.flush(), 0):
                     yield batch
@@ -140,23 +156,30 @@ class Turn:
 
     def _take(self, lines: list[Line], size: int) -> Batch:
         batch = self._reconciler.feed(lines)
-        self._answer += [event.text for event in batch if isinstance(event, TextDelta)]
+        text = "".join([event.text for event in batch if type(event) is TextDelta])
+        self._answer_size += len(text)
+        if self._answer_size <= LONGEST_CONTINUED:
+            self._answer.write(text)
         self._replies += [
             reply for line in lines if isinstance(line, ControlRequest) if (reply := self._server.take(line))
         ]
         match batch:
             case (*_, Completed(reason)):
                 self._outcome = reason
-        self._guard.saw_bytes(size)
+        self._heard = self._heard or bool(lines)
+        if self._guard is not None:
+            self._report(self._guard, lines, batch, size)
+        self._progress.set()
+        return batch
+
+    def _report(self, guard: StallGuard, lines: list[Line], batch: Batch, size: int) -> None:
+        guard.saw_bytes(size)
         if lines:
-            self._heard = True
             visible = any(isinstance(event, TextDelta | ToolCallStart | ToolCallDelta) for event in batch)
             content = visible or any(isinstance(event, ThinkingDelta) for event in batch)
             silent = self._reconciler.silent_by_nature
             last = Sighting(lines[-1].kind, content=content, visible=visible, suspends=silent)
-            self._guard.saw_event(last, count=len(lines))
-        self._progress.set()
-        return batch
+            guard.saw_event(last, count=len(lines))
 
     async def _early_end(self) -> OcpError:
         if not self._heard:
@@ -195,3 +218,13 @@ class Turn:
             except LineTooLongError:
                 return
             await self._child.exited.wait()
+
+
+def _portions(batch: Batch) -> Iterator[Batch]:
+    """Cut a batch that holds a very long text."""
+    for event in batch:
+        if isinstance(event, TextDelta):
+            for start in range(0, len(event.text), PIECE):
+                yield (TextDelta(event.text[start : start + PIECE]),)
+        else:
+            yield (event,)

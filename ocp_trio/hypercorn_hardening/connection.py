@@ -6,7 +6,7 @@ import math
 import os
 import struct
 import termios
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import trio
@@ -93,7 +93,8 @@ class Connection(TCPServer):
     async def _receive(self) -> bytes | None:
         """Read some; empty when the peer has finished, None when the connection is broken, closed or overdue."""
         try:
-            with trio.fail_after(self.config.read_timeout or math.inf):
+            # Without a limit, which is the rule, there is no scope either: it would cost each request two.
+            with trio.fail_after(self.config.read_timeout) if self.config.read_timeout else nullcontext():
                 return bytes(await self.stream.receive_some(MAX_RECV))
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             return None

@@ -9,8 +9,8 @@ part     SQLite                                      Redis, or Valkey
 keys,    one file, also for several processes of     all instances share them
 quotas   this machine, commands included
 usage    the same                                    the same
-durable  synced to the disk before a call returns    as Redis is configured: ``appendonly yes`` survives
-                                                     its crash, ``appendfsync always`` its machine's
+durable  synced to the disk before a call returns,   as Redis is configured: ``appendonly yes`` survives
+         charges with their request's row            its crash, ``appendfsync always`` its machine's
 cache    in the memory of this process: answers      all instances share it, within one bound
          never touch the disk
 flights  within this process                         over all instances

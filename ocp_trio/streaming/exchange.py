@@ -80,15 +80,16 @@ class _Exchange(Generic[T]):
                 self.reading.cancel()
                 await self.deliver(self.failed(error))
 
-    async def write(self, write: Callable[[T], Awaitable[bool]], rearm: Rearm) -> None:
+    async def write(self, write: Callable[[T], Awaitable[bool]], rearm: Rearm | None) -> None:
         """Write items up to the last one."""
         with self.receive:
             async for item in self.receive:
-                if await write(item):
+                if await write(item) and rearm:
                     rearm()
                 if self.is_last(item):
                     break
-        rearm.close()
+        if rearm:
+            rearm.close()
 
 
 async def run_exchange(
@@ -118,11 +119,12 @@ async def run_exchange(
     Cancellation: ends the source at once, within the bound that its block states.
     """
     exchange = _Exchange(is_last, failed)
-    rearm, rearmed = open_rearm()
     with unwrap_lone_error():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(exchange.read, source)
             nursery.start_soon(exchange.watch, cut)
+            rearm = None
             if heartbeat_interval not in (0, inf):
+                rearm, rearmed = open_rearm()
                 nursery.start_soon(run_heartbeat, heartbeat_interval, rearmed, lambda: exchange.send.send_nowait(beat))
             await exchange.write(write, rearm)

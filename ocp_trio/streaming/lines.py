@@ -31,17 +31,30 @@ class LineDecoder:
         Raises:
             LineTooLongError: a line passed ``max_line``; the decoder is of no further use.
         """
-        *lines, rest = data.split(b"\n")
-        if lines and self._parts:
-            self._parts.append(lines[0])
-            lines[0] = b"".join(self._parts)
+        whole = self.feed_whole(data)
+        return whole[:-1].split(b"\n") if whole else []
+
+    def feed_whole(self, data: bytes) -> bytes:
+        """Take the next piece of the stream and return the lines it completes in one piece, with their line feeds.
+
+        Raises:
+            LineTooLongError: a line passed ``max_line``; the decoder is of no further use.
+        """
+        end = data.rfind(b"\n") + 1
+        # Only the first line began before this piece.
+        too_long = end > 0 and self._size + data.find(b"\n") > self._max_line
+        whole, rest = data[:end], data[end:]
+        if whole and self._parts:
+            whole = b"".join((*self._parts, whole))
             self._parts, self._size = [], 0
         if rest:
             self._parts.append(rest)
             self._size += len(rest)
-        if self._size > self._max_line or any(len(line) > self._max_line for line in lines):
+        if len(data) > self._max_line:
+            too_long = too_long or any(len(line) > self._max_line for line in data[:end].split(b"\n"))
+        if too_long or self._size > self._max_line:
             raise LineTooLongError(self._max_line)
-        return lines
+        return whole
 
     def flush(self) -> bytes | None:
         """Return what stands after the last line feed at the end of the stream; None if nothing does."""

@@ -75,7 +75,6 @@ class ChildProcess(Child):
         self._owed = 0
         self._drain_left = DRAIN
         self._reading_since = -inf
-        self._reading = trio.CancelScope()
 
     @property
     def returncode(self) -> int | None:
@@ -84,12 +83,26 @@ class ChildProcess(Child):
 
     async def receive_some(self) -> bytes:
         """Return the next piece of its output."""
+        # While the child runs nothing bounds a read, which then needs no scope: its exit wakes it.
+        while not self.exited.is_set():
+            try:
+                await trio.lowlevel.wait_readable(self._stdout.fileno())
+                data = os.read(self._stdout.fileno(), READ_SIZE)
+            except BlockingIOError:
+                continue
+            except trio.ClosedResourceError:
+                if not self.exited.is_set():
+                    raise
+            else:
+                # Set since, in the same pass of the scheduler: these bytes were still counted as owed.
+                if self.exited.is_set():
+                    self._owed -= len(data)
+                return data
         self._reading_since = trio.current_time()
-        with trio.CancelScope(deadline=self._read_deadline()) as self._reading:
+        with trio.CancelScope(deadline=self._read_deadline()):
             data = await self._stdout.receive_some(READ_SIZE)
-            if self.exited.is_set():
-                self._owed -= len(data)
-                self._drain_left -= trio.current_time() - self._reading_since
+            self._owed -= len(data)
+            self._drain_left -= trio.current_time() - self._reading_since
             return data
         return b""
 
@@ -110,14 +123,16 @@ class ChildProcess(Child):
         self._group_left = _signal_group(self.pid, 0)
         self._owed = _readable(self._stdout.fileno())
         self.exited.set()
-        self._reading_since = trio.current_time()
-        self._reading.deadline = self._read_deadline()
+        trio.lowlevel.notify_closing(self._stdout.fileno())
 
     async def drain_stderr(self, scope: trio.CancelScope) -> None:
         """Read error output until ``scope`` is cancelled, so that the child never blocks on it."""
-        with scope:
-            async for data in self._stderr:
-                self.stderr_tail = (self.stderr_tail + data)[-STDERR_TAIL:]
+        try:
+            with scope:
+                async for data in self._stderr:
+                    self.stderr_tail = (self.stderr_tail + data)[-STDERR_TAIL:]
+        finally:
+            self._stderr.close()
 
     async def end(self, grace_period: float) -> None:
         """Terminate the group, then kill what is left of it and of its descendants, and reap the child."""
@@ -145,12 +160,10 @@ class ChildProcess(Child):
         if self._group_left:
             _signal_group(self.pid, signal.SIGKILL)
 
-    async def aclose(self) -> None:
-        """Close all three pipes, at once."""
-        # Shielded, or a caller that has been cancelled would close the first one only.
-        with trio.CancelScope(shield=True):
-            for stream in (self.stdin, self._stdout, self._stderr):
-                await trio.aclose_forcefully(stream)
+    def close(self) -> None:
+        """Close the pipes that its user has."""
+        self.stdin.close()
+        self._stdout.close()
 
 
 def _signal_group(pgid: int, number: int) -> bool:
@@ -203,4 +216,4 @@ async def open_child_process(
                 await child.end(grace_period)
                 exit_scope.cancel()
                 stderr_scope.cancel()
-                await child.aclose()
+                child.close()

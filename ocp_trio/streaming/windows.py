@@ -32,6 +32,11 @@ class StallLimits:
     keepalive_cap_setting: str = "keepalive_cap"
     """The same for the third."""
 
+    @property
+    def any(self) -> bool:
+        """Whether there is any limit."""
+        return min(self.first_event, self.idle, self.keepalive_cap) < inf
+
     def __post_init__(self) -> None:
         """Raise ValueError for what is no time span."""
         for name in ("first_event", "idle", "keepalive_cap"):

@@ -1,6 +1,7 @@
 """Send responses over ASGI so that nothing between us and the socket cuts them short."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any, Protocol, cast
 
 import trio
@@ -48,7 +49,7 @@ class HTTPConnection(TrioASGIHTTPConnection):
             # The server delivers http.disconnect inside the last send of every response, and Quart-Trio cancels the
             # request there: unshielded, the connection would never be closed or used again.
             last = message["type"] == "http.response.body" and not message["more_body"]
-            with trio.move_on_after(LAST_SEND, shield=last):
+            with trio.move_on_after(LAST_SEND, shield=True) if last else nullcontext():
                 await cast("Send", send)(message)
 
         if isinstance(response, OwnResponse):

@@ -19,12 +19,13 @@ class Beat:
 
 
 BEAT: Final = Beat()
+_TERMINAL: Final = (Completed, Failed)
 Item: TypeAlias = Batch | Beat
 
 
 def is_last(item: Item) -> bool:
     """Whether an item ends an answer."""
-    return isinstance(item, tuple) and bool(item) and isinstance(item[-1], Completed | Failed)
+    return isinstance(item, tuple) and bool(item) and isinstance(item[-1], _TERMINAL)
 
 
 class Sink(Protocol):
@@ -79,7 +80,7 @@ class StreamSink:
             return False
         frames = self._encoder.encode(item)
         last = item[-1] if item else None
-        if isinstance(last, Completed | Failed):
+        if isinstance(last, _TERMINAL):
             self.outcome = last
             await self._end(frames, last)
             return True
@@ -134,7 +135,7 @@ class WholeSink:
             return False
         self._builder.add(item)
         last = item[-1] if item else None
-        if isinstance(last, Completed | Failed):
+        if isinstance(last, _TERMINAL):
             self.outcome = last
             await self._end(last)
         return True
