@@ -27,13 +27,12 @@ def _threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if not thread.name.startswith(CACHED)}
 
 
-def _describe(pid: int) -> str:
-    """Say what a child is and in which state, then end it, so that later tests do not suffer from it."""
-    command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+def _end(pid: int) -> str:
+    """End a child, so that later tests do not suffer from it; return its id, name and state (Z is a zombie)."""
+    before, _, after = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return f"{pid} {command or 'zombie'} ({state})"
+    return f"{before}) {after.split()[0]}"
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +40,7 @@ def nothing_is_left_behind() -> Iterator[None]:
     """Fail a test after which there are children or threads that were not there before it."""
     children, threads = _children(), _threads()
     yield
-    left = [_describe(pid) for pid in _children() - children]
+    left = [_end(pid) for pid in _children() - children]
     assert not left, f"the test left processes behind: {', '.join(left)}"
     running = [thread.name for thread in _threads() - threads]
     assert not running, f"the test left threads behind: {', '.join(running)}"

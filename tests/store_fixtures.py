@@ -14,7 +14,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Unclosed <MemoryObject:ResourceWarning")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     server = RedisServer(require_redis(), tmp_path_factory.mktemp("redis"))
     yield server
@@ -24,9 +24,9 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
         gc.collect()
 
 
-@pytest.fixture(scope="session", params=["sqlite", "redis"])
+@pytest.fixture(scope="module", params=["sqlite", "redis"])
 def engine_name(request: pytest.FixtureRequest) -> str:
-    # Started here, so that the process counts as the session's and not as left behind by a test.
+    # Started here, so that the process counts as the module's and not as left behind by a test.
     if request.param == "redis":
         request.getfixturevalue("redis_server")
     name: str = request.param

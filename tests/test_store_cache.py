@@ -34,6 +34,17 @@ async def test_an_entry_is_gone_when_its_time_is_over(engine: Engine, clock: Clo
         assert await store.cache.stats() == CacheStats(entries=0, hits=1, size_bytes=0)
 
 
+async def test_what_is_over_does_not_count_against_the_bound(engine: Engine, clock: Clock) -> None:
+    async with open_store(engine.where, now=clock, cache_bytes=30) as store:
+        await store.cache.put(b"a", b"nine byte", 100)
+        await store.cache.put(b"b", b"nineteen bytes long", 1)
+        clock.advance(seconds=2)
+        await store.cache.put(b"c", b"nineteen bytes long", 100)
+
+        assert await store.cache.get(b"a") == b"nine byte"
+        assert (await store.cache.stats()).entries == 2
+
+
 @pytest.mark.parametrize("ttl", [0, -1])
 async def test_without_time_nothing_is_kept(engine: Engine, ttl: float) -> None:
     async with open_store(engine.where) as store:

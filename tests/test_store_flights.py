@@ -1,51 +1,18 @@
 """Equal requests at once share one run, and no client takes the others along."""
 
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
 import trio
 import trio.testing
 from store_engines import Engine
+from store_upstream import KEY, Upstream, follow, until
 
 from ocp_trio.errors import UpstreamStalledError
 from ocp_trio.store import FlightLostError, Producer, Publish, Store, open_store
-from ocp_trio.store.flight import Flight
 
 pytest_plugins = ["store_fixtures"]
-
-KEY = b"\0model and prompt\xff"
-
-
-class Upstream:
-    """Counts its runs, and publishes what a test sends it."""
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.cancelled = trio.Event()
-        self.send, self._receive = trio.open_memory_channel[bytes](1000)
-
-    async def produce(self, publish: Publish) -> None:
-        self.runs += 1
-        try:
-            async for batch in self._receive:
-                await publish(batch)
-        except trio.Cancelled:
-            self.cancelled.set()
-            raise
-
-
-async def follow(store: Store, produce: Producer, into: list[bytes], key: bytes = KEY) -> None:
-    async with store.flights.follow(key, produce) as batches:
-        async for batch in batches:
-            into.append(batch)  # noqa: PERF401 (others look at it meanwhile)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let others run until a condition holds; every step is a real wait for what they wait for."""
-    while not condition():  # noqa: ASYNC110 (a test looks from outside)
-        await trio.sleep(0.001)
 
 
 async def test_all_followers_get_the_whole_of_one_run(engine: Engine) -> None:
@@ -211,80 +178,3 @@ async def test_the_end_of_the_store_cancels_what_is_in_the_air(engine: Engine) -
             await until(lambda: upstream.runs == 1)
 
     assert upstream.cancelled.is_set()
-
-
-async def publish_all(flight: Flight, sizes: list[int], log: list[int]) -> None:
-    for number, size in enumerate(sizes):
-        await flight.publish(b"x" * size)
-        log.append(number)
-    flight.finish()
-
-
-async def test_beyond_the_limit_nobody_joins_and_what_all_have_is_dropped() -> None:
-    flight = Flight(max_bytes=300)
-    with flight.joined() as cursor:
-        for _ in range(3):
-            await flight.publish(b"x" * 50)
-            await anext(cursor)
-        before = flight.joinable
-        await flight.publish(b"x" * 100)
-
-        await anext(cursor)
-        flight.finish()
-
-        assert (before, flight.joinable) == (True, False)
-        assert flight.read_all(cursor) == []
-        with pytest.raises(StopAsyncIteration):
-            await anext(cursor)
-
-
-async def test_beyond_the_limit_the_upstream_waits_for_the_slowest_follower(nursery: trio.Nursery) -> None:
-    flight = Flight(max_bytes=300)
-    log: list[int] = []
-    with flight.joined() as slow, flight.joined() as fast:
-        nursery.start_soon(publish_all, flight, [100] * 4, log)
-        await trio.testing.wait_all_tasks_blocked()
-        assert [await anext(fast) for _ in range(3)] == [b"x" * 100] * 3
-        await trio.testing.wait_all_tasks_blocked()
-        waiting = list(log)
-
-        for _ in range(2):
-            await anext(slow)
-        await trio.testing.wait_all_tasks_blocked()
-
-        assert (waiting, log) == ([0, 1], [0, 1, 2, 3])
-        assert [len(batch) async for batch in slow] == [100] * 2
-
-
-async def test_a_slow_follower_that_leaves_lets_the_upstream_go_on(nursery: trio.Nursery) -> None:
-    flight = Flight(max_bytes=300)
-    log: list[int] = []
-    with flight.joined():
-        nursery.start_soon(publish_all, flight, [100] * 4, log)
-        await trio.testing.wait_all_tasks_blocked()
-        waiting = list(log)
-    await trio.testing.wait_all_tasks_blocked()
-
-    assert (waiting, log) == ([0, 1], [0, 1, 2, 3])
-
-
-@pytest.mark.parametrize("end", ["finished", "lost"])
-async def test_after_the_end_all_that_was_published_is_still_read(end: str) -> None:
-    flight = Flight()
-    received = []
-    with flight.joined() as cursor:
-        await flight.publish(b"a")
-        finish: dict[str, Callable[[], Awaitable[None] | None]] = {
-            "finished": flight.finish,
-            "lost": lambda: flight.lose(FlightLostError("gone")),
-        }
-        finish[end]()
-        flight.lose(FlightLostError("too late to matter"))
-        received.append(await anext(cursor))
-        with pytest.raises((StopAsyncIteration, FlightLostError)) as ending:
-            await anext(cursor)
-
-    assert received == [b"a"]
-    assert (ending.type, str(ending.value)) == (
-        (StopAsyncIteration, "") if end == "finished" else (FlightLostError, "gone")
-    )

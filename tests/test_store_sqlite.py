@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 from store_engines import Clock, row
 
-from ocp_trio.errors import OcpError
+from ocp_trio.errors import OcpError, StoreUnavailableError
 from ocp_trio.store import open_store
 from ocp_trio.store.outages import Outages
 from ocp_trio.store.sqlite_lanes import SqliteLanes, open_lanes
@@ -160,6 +161,35 @@ async def test_a_read_does_not_wait_for_a_write(tmp_path: Path) -> None:
                 going.set()
 
     assert not before
+
+
+async def test_a_write_whose_caller_has_given_up_is_not_begun(tmp_path: Path) -> None:
+    going = threading.Event()
+    made: list[str] = []
+
+    async def write(lanes: SqliteLanes, name: str, outcome: list[str]) -> None:
+        def change(_connection: sqlite3.Connection) -> None:
+            going.wait(20)
+            made.append(name)
+
+        try:
+            await lanes.write(change)
+        except StoreUnavailableError:
+            outcome.append(name)
+
+    given_up: list[str] = []
+    async with open_lanes(Commits(tmp_path / "store.db"), timeout=0.5, outages=Outages("sqlite")) as lanes:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write, lanes, "begun", given_up)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(write, lanes, "waiting", given_up)
+        going.set()
+        with trio.fail_after(20):
+            while not made:  # noqa: ASYNC110 (a thread sets it)
+                await trio.sleep(0.001)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+
+    assert (sorted(given_up), made) == (["begun", "waiting"], ["begun"])
 
 
 async def test_windows_of_long_ago_are_forgotten(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """What a store promises, whichever engine keeps it.
 
-Every call but `Flights.follow` ends within the store's timeout (2 seconds by default), and raises
-`StoreUnavailableError` where the engine does not answer by then; the next call tries anew. What has returned is
-durable. Whether a call that raised `StoreUnavailableError` has had its effect is not known.
+Every call but `Flights.follow` ends within the store's timeout (2 seconds by default; in Redis each page of a report
+has it), and raises `StoreUnavailableError` where the engine does not answer by then; the next call tries anew. What has
+returned is durable. Whether a call that raised `StoreUnavailableError` has had its effect is not known.
 
 Cancellation: a call that has begun is carried through, within its timeout, before the cancellation is seen: so that a
 caller knows what has been done.

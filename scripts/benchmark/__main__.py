@@ -17,6 +17,7 @@ from pathlib import Path
 from client import MeasureError
 from figures import Group, Results, row, titles
 from pieces import make_fake
+from real_cli_rows import measure_real_cli
 from rows_flow import BURST, LONG_LINE, PACED, PACED_MANY
 from rows_requests import DISCONNECT, IDLE, LATENCY, RATE, STOPPED, STUBBORN
 from servers import Opener, open_floor, open_ours, open_url
@@ -36,6 +37,9 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=5.0, help="length of what is measured over time (%(default)s)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each row, whose median counts (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="the same as --seconds 2 --repeat 1")
+    parser.add_argument(
+        "--real-cli", action="store_true", help="measure the real CLI against a mock of its API, and nothing else"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all numbers to a file")
     parser.add_argument(
         "--url",
@@ -96,6 +100,10 @@ def measure(group: Group, openers: dict[str, Opener], results: Results, *, secon
 def main(arguments: Sequence[str]) -> int:
     """Run the benchmark; return 1 if something could not be measured. A missed target is no failure."""
     chosen = parse_arguments(arguments)
+    if chosen.real_cli:
+        print(", ".join(f"{name} {value}" for name, value in describe_machine().items()))
+        measure_real_cli(chosen.repeat)
+        return 0
     command = shlex.split(chosen.server) if chosen.server else [sys.executable, "-m", "ocp_trio", "serve"]
     results, machine = Results(), describe_machine()
     problems: list[str] = []
