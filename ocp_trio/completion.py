@@ -253,7 +253,7 @@ Batch: TypeAlias = tuple[Event, ...]
 
 
 class Model(msgspec.Struct, frozen=True):
-    """A model that a backend serves: its id, window and longest answer in tokens, other names it goes by."""
+    """A model that a backend serves: its id, window and longest answer in tokens (0: unknown), its other names."""
 
     id: str
     context_window: int

@@ -8,6 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A test says nothing of time: neither may its examples, on a machine that is busy.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 CACHED = "Trio thread "
 """Trio keeps its worker threads for ten seconds, in case they are needed again."""

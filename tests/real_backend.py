@@ -15,7 +15,7 @@ from scripted_server import RecordedRequest
 from ocp_trio.claude import ClaudeBackend, open_claude
 from ocp_trio.completion import CompletionRequest, Event, Message, Part, Text
 
-__all__ = ["RealBackend", "assistant", "open_real", "request", "said", "user"]
+__all__ = ["PASSED", "RealBackend", "assistant", "open_real", "request", "said", "user"]
 
 Json: TypeAlias = dict[str, Any]
 

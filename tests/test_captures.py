@@ -7,7 +7,7 @@ from typing import get_args
 import captures
 import pytest
 from capture_table import EXPECTED, Expected, Failure
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ocp_trio.claude.reconcile import Reconciler
@@ -124,7 +124,6 @@ def test_output_may_be_cut_anywhere(name: str) -> None:
     assert all(same(decode(*cut(output, at))[0]) == whole for at in range(len(output)))
 
 
-@settings(deadline=None)
 @given(st.sampled_from(captures.names()), st.data())
 def test_output_may_be_cut_at_any_points(name: str, data: st.DataObject) -> None:
     output = captures.stdout(name)
@@ -157,7 +156,6 @@ NOISE = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from(captures.names()), st.data())
 def test_noise_between_the_lines_changes_nothing_that_a_client_sees(name: str, data: st.DataObject) -> None:
     lines = captures.stdout(name).splitlines(keepends=True)
@@ -169,7 +167,6 @@ def test_noise_between_the_lines_changes_nothing_that_a_client_sees(name: str, d
     assert same(noisy) == same([e for e in decode(captures.stdout(name))[0] if not isinstance(e, Activity)])
 
 
-@settings(deadline=None)
 @given(st.sampled_from(captures.names()), st.data())
 def test_aggregates_and_results_may_come_twice(name: str, data: st.DataObject) -> None:
     lines = captures.stdout(name).splitlines(keepends=True)

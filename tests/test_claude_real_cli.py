@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 from fake_backend import seen, words
-from real_backend import Json, RealBackend, assistant, open_real, request, said, user
+from real_backend import PASSED, Json, RealBackend, assistant, open_real, request, said, user
 from scripted_server import RecordedRequest
 from sse_script import Answer, Arguments, Raw, Signature, Thinking, frame
 from sse_script import Text as Say
 from sse_script import ToolUse as Call
 from sse_script import Usage as Tokens
 
+from ocp_trio.claude.models import MODELS
 from ocp_trio.completion import (
     Completed,
     Image,
+    Model,
     Part,
     Started,
     Text,
@@ -106,6 +108,33 @@ async def test_a_character_that_the_model_splits_is_whole(tmp_path: Path) -> Non
         events = await real.ask(request())
 
     assert words(events) == "a\N{GRINNING FACE}"
+
+
+# Models
+
+
+async def test_the_packaged_models_are_those_that_the_cli_lists(tmp_path: Path) -> None:
+    async with open_real(tmp_path) as real:
+        await real.ask(request())
+
+        assert real.backend.models == MODELS
+
+
+async def test_a_model_that_only_the_cli_knows_is_served_once_it_has_listed_it(tmp_path: Path) -> None:
+    chosen = {"ANTHROPIC_DEFAULT_OPUS_MODEL": "claude-opus-9-9"}
+
+    async with open_real(tmp_path, env=chosen, pass_environment=[*PASSED, *chosen]) as real:
+        await real.ask(request())
+
+        assert real.backend.resolve("opus") == "claude-opus-9-9"
+        assert "claude-opus-9-9" in {model.id for model in real.backend.models}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.id)
+async def test_the_longest_output_is_what_the_cli_asks_for_at_most(tmp_path: Path, model: Model) -> None:
+    sent = await api_request(tmp_path, model=model.id, max_tokens=10_000_000)
+
+    assert (sent["model"], sent["max_tokens"]) == (model.id, model.max_output)
 
 
 # Requests

@@ -11,7 +11,9 @@ from claude_lines import (
     delta,
     event,
     feed,
+    message_delta,
     message_start,
+    message_stop,
     result,
     seen,
     streamed,
@@ -21,7 +23,7 @@ from claude_lines import (
     user,
 )
 
-from ocp_trio.claude.reconcile import Reconciler
+from ocp_trio.claude.reconcile import MAX_FRUITLESS, Reconciler
 from ocp_trio.completion import Activity, Completed, Failed, TextDelta, TextEnd, Usage
 from ocp_trio.errors import (
     ContextLengthError,
@@ -86,6 +88,10 @@ def test_an_answer_that_is_too_long_ends_where_the_cli_would_ask_for_more(stop_r
     said = seen(*streamed("part", stop_reason=stop_reason), GO_ON, *more)
 
     assert said == [*PART, Completed("length", TOKENS)]
+
+
+def test_an_answer_that_is_too_long_ends_with_its_message_before_the_cli_asks_for_more() -> None:
+    assert seen(*streamed("part", stop_reason="max_tokens")) == [*PART, Completed("length", TOKENS)]
 
 
 def test_an_answer_that_was_not_streamed_and_is_too_long_ends_there_too() -> None:
@@ -207,6 +213,37 @@ def test_a_turn_is_over_with_its_own_result() -> None:
     feed(reconciler, result("more"))
 
     assert (before, reconciler.turn_over) == ((True, False), True)
+
+
+# Calls that lead nowhere
+
+
+def _round(number: int, *, is_error: bool) -> list[Json]:
+    """Return a message that calls one of the CLI's own tools, and the result."""
+    call = tool_use(f"toolu_{number}")
+    return [
+        message_start(f"m{number}"),
+        message_delta("tool_use"),
+        message_stop(),
+        assistant(call, message_id=f"m{number}"),
+        user(tool_result(f"toolu_{number}") | {"is_error": is_error}),
+    ]
+
+
+def test_a_model_that_only_makes_calls_that_fail_is_stopped() -> None:
+    fails = [line for number in range(MAX_FRUITLESS) for line in _round(number, is_error=True)]
+    message = "the model called tools 20 times in a row, and every call failed"
+
+    assert seen(*fails[:-1]) == []
+    assert seen(*fails) == [(UpstreamError, message)]
+
+
+def test_a_call_that_succeeds_gives_it_all_its_tries_again() -> None:
+    fails = [line for number in range(MAX_FRUITLESS - 1) for line in _round(number, is_error=True)]
+    succeeds = _round(50, is_error=False)
+    again = [line for number in range(100, 99 + MAX_FRUITLESS) for line in _round(number, is_error=True)]
+
+    assert seen(*fails, *succeeds, *again) == []
 
 
 # What a client does not see

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai._streaming import SSEDecoder
 from openai.types.chat import ChatCompletionChunk
@@ -162,7 +162,6 @@ def test_a_batch_that_a_client_does_not_see_is_no_bytes(batch: tuple[Event, ...]
 
 
 @given(texts, st.lists(st.text()))
-@settings(deadline=None)
 def test_any_text_comes_through_as_it_was(model: str, pieces: list[str]) -> None:
     stream = encoder(model=model).encode(tuple(map(TextDelta, pieces)))
 
@@ -172,7 +171,6 @@ def test_any_text_comes_through_as_it_was(model: str, pieces: list[str]) -> None
 
 
 @given(events, st.lists(st.integers(0, 12)), st.booleans(), st.booleans())
-@settings(deadline=None)
 def test_batches_cut_anyhow_give_the_same_bytes(
     batch: tuple[Event, ...], cuts: list[int], include_usage: bool, show_reasoning: bool
 ) -> None:
@@ -185,7 +183,6 @@ def test_batches_cut_anyhow_give_the_same_bytes(
 
 
 @given(events)
-@settings(deadline=None)
 def test_every_chunk_is_valid_for_the_official_client(batch: tuple[Event, ...]) -> None:
     chunks = encoder(include_usage=True)
 

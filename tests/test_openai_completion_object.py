@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion
 
@@ -101,7 +101,6 @@ def test_a_whole_answer_tells_its_reasoning_only_if_asked_for() -> None:
 
 
 @given(st.lists(st.text()), st.sampled_from(["stop", "length", "tool_calls", "content_filter"]))
-@settings(deadline=None)
 def test_a_whole_answer_is_valid_for_the_official_client(pieces: list[str], reason: FinishReason) -> None:
     answer = built(*map(TextDelta, pieces), *CALL, completed=Completed(reason, USAGE))
 

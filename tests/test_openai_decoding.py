@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ocp_trio.errors import InvalidRequestError
@@ -115,7 +115,6 @@ def test_a_lone_surrogate_becomes_a_replacement_character(escaped: bytes, text: 
 
 
 @given(st.text(st.characters()))
-@settings(deadline=None)
 def test_any_text_with_any_surrogates_is_read_as_python_reads_it(text: str) -> None:
     joined = json.loads(json.dumps(text))
     expected = "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in joined)
@@ -124,7 +123,6 @@ def test_any_text_with_any_surrogates_is_read_as_python_reads_it(text: str) -> N
 
 
 @given(st.binary())
-@settings(deadline=None)
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with suppress(InvalidRequestError):
         decode(data, anything)

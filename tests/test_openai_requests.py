@@ -223,7 +223,6 @@ def check_reading(data: bytes) -> None:
 
 
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
-@settings(deadline=None)
 def test_any_body_is_read_or_refused(data: bytes) -> None:
     check_reading(data)
 
@@ -231,12 +230,11 @@ def test_any_body_is_read_or_refused(data: bytes) -> None:
 @given(
     st.dictionaries(st.sampled_from(["model", "messages", *IGNORED, *HONOURED]) | st.text(), json_values, max_size=3)
 )
-@settings(deadline=None)
 def test_any_value_of_any_parameter_is_read_or_refused(fields: dict[str, object]) -> None:
     check_reading(body(**fields))
 
 
 @given(st.lists(messages, min_size=1, max_size=6))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_any_row_of_messages_becomes_turns_that_alternate_or_is_refused(row: list[dict[str, Any]]) -> None:
     check_reading(body(messages=row))

@@ -28,14 +28,13 @@ def filtered(pieces: list[str], stops: list[str]) -> tuple[str, bool]:
 
 
 @given(texts, stop_sequences)
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_every_way_to_cut_a_text_in_three_gives_the_same(text: str, stops: list[str]) -> None:
     for one, other in combinations(range(len(text) + 1), 2):
         assert filtered([text[:one], text[one:other], text[other:]], stops) == cut(text, stops)
 
 
 @given(texts, stop_sequences)
-@settings(deadline=None)
 def test_single_characters_give_the_same(text: str, stops: list[str]) -> None:
     assert filtered(list(text), stops) == cut(text, stops)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ocp_trio.claude.models import resolve as resolve_claude
+from ocp_trio.claude.models import Catalogue
 from ocp_trio.opencode_go.models import MODELS, GoModel, find, resolve, served
 
 ANTHROPIC = {"minimax-m2.5", "minimax-m2.7", "minimax-m3", "qwen3.7-max", "qwen3.7-plus", "qwen3.6-plus"}
@@ -23,7 +23,7 @@ def test_no_other_name_is(name: str) -> None:
 
 
 def test_no_model_has_the_name_of_a_claude_model() -> None:
-    assert [model.id for model in MODELS if resolve_claude(model.id)] == []
+    assert [model.id for model in MODELS if Catalogue().resolve(model.id)] == []
 
 
 def test_a_client_sees_windows_and_both_names() -> None:

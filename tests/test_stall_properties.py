@@ -126,7 +126,7 @@ def play(data: bytes) -> Play:
     return Play(StallLimits(first, idle, cap), steps)
 
 
-@settings(max_examples=65, deadline=None)
+@settings(max_examples=65)
 @given(
     plays=st.lists(st.binary(min_size=3, max_size=39).map(play), min_size=AT_ONCE, max_size=AT_ONCE),
     merged=st.booleans(),

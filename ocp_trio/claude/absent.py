@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from ocp_trio.claude import models
 from ocp_trio.claude.locate import HOW_TO_INSTALL
+from ocp_trio.claude.models import Catalogue
 from ocp_trio.completion import BackendState, Batch, CompletionRequest, Model
 from ocp_trio.errors import BackendUnavailableError
 
@@ -21,7 +21,7 @@ class AbsentClaude:
 
     def resolve(self, model: str) -> str | None:
         """Return the id of a model by its name or alias; None if it cannot be a Claude model."""
-        return models.resolve(model)
+        return Catalogue().resolve(model)
 
     @asynccontextmanager
     async def stream(self, request: CompletionRequest) -> AsyncIterator[AsyncIterator[Batch]]:

@@ -17,10 +17,10 @@ from typing import Final, TypeAlias
 
 import trio
 
-from ocp_trio.claude import models
 from ocp_trio.claude.children import Children, open_children
 from ocp_trio.claude.command import child_environment, claude_command
 from ocp_trio.claude.histories import continued_by
+from ocp_trio.claude.models import Catalogue
 from ocp_trio.claude.slots import Slot, Slots
 from ocp_trio.claude.tool_choice import choose_tools, stream_forced
 from ocp_trio.claude.turn import Turn
@@ -48,11 +48,12 @@ class ClaudeBackend:
         self._stall_limits = stall_limits
         self._max_line = max_line
         self._tool_children = tool_children
+        self._catalogue = Catalogue()
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The models known to exist."""
-        return models.MODELS
+        """The models known to exist: more of them once a child has listed its own."""
+        return self._catalogue.models
 
     @property
     def state(self) -> BackendState:
@@ -62,7 +63,7 @@ class ClaudeBackend:
 
     def resolve(self, model: str) -> str | None:
         """Return the id of a model by its name or alias; None if it cannot be a Claude model."""
-        return models.resolve(model)
+        return self._catalogue.resolve(model)
 
     def stream(self, request: CompletionRequest) -> AbstractAsyncContextManager[AsyncIterator[Batch]]:
         """Stream an answer for the length of a block; where a tool has to be called, ask until one is.
@@ -106,6 +107,7 @@ class ClaudeBackend:
                     nursery.start_soon(_release_at_exit, lease.child, slot)
                     async with aclosing(turn.read()) as batches:
                         yield batches
+                    self._catalogue.learn(turn.listed_models)
                     await turn.settle()
                     first_turn = len(request.messages) == 1
                     if not children.keep(lease, turn.conversation, held=turn.held, first_turn=first_turn):

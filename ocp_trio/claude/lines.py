@@ -17,9 +17,13 @@ __all__ = [
     "Assistant",
     "Block",
     "Control",
+    "ControlAnswer",
+    "ControlReply",
     "ControlRequest",
+    "ControlResponse",
     "Delta",
     "Line",
+    "ListedModel",
     "McpMessage",
     "Other",
     "RateLimitEvent",
@@ -64,6 +68,7 @@ class Block(msgspec.Struct, frozen=True, gc=False):
     tool_use_id: str = ""
     text: str = ""
     thinking: str = ""
+    is_error: bool | None = None
 
 
 class ApiMessage(msgspec.Struct, frozen=True, gc=False):
@@ -193,6 +198,31 @@ class ControlRequest(Line, frozen=True, gc=False, tag="control_request"):
 
     request_id: str = ""
     request: Control = Control()
+
+
+class ListedModel(msgspec.Struct, frozen=True, gc=False):
+    """A model that the CLI serves: the name that it goes by there, and its id."""
+
+    value: str = ""
+    resolvedModel: str = ""  # noqa: N815 (the CLI's name)
+
+
+class ControlAnswer(msgspec.Struct, frozen=True, gc=False):
+    """What the CLI answers to ``initialize``."""
+
+    models: list[ListedModel] = []
+
+
+class ControlReply(msgspec.Struct, frozen=True, gc=False):
+    """Tells how a request to the CLI went."""
+
+    response: ControlAnswer | None = None
+
+
+class ControlResponse(Line, frozen=True, gc=False, tag="control_response"):
+    """The answer to a request of ours."""
+
+    response: ControlReply = ControlReply()
 
 
 class Result(Line, frozen=True, gc=False, tag="result"):

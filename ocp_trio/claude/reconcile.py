@@ -9,7 +9,10 @@ from ocp_trio.claude.lines import (
     ApiUsage,
     Assistant,
     Control,
+    ControlAnswer,
+    ControlReply,
     ControlRequest,
+    ControlResponse,
     Line,
     McpMessage,
     RateLimitEvent,
@@ -27,6 +30,8 @@ __all__ = ["Reconciler"]
 
 USAGE_KINDS = ("message_start", "message_delta")
 """Lines that tell of tokens."""
+MAX_FRUITLESS = 20
+"""Rounds of calls in a row that may all fail: a model that calls what it does not have would go on for ever."""
 
 logger = logging.getLogger("ocp_trio.claude")
 
@@ -46,17 +51,20 @@ class Reconciler:
         done: The terminal event has been returned; whatever comes later is logged, never returned.
         turn_over: The CLI has nothing more to do for this answer: its own result has come.
         acks: Empty results seen so far: each confirms one message of history.
+        listed_models: Alias and id of each model that the CLI has said it serves.
     """
 
     def __init__(self, names: ToolNames | None = None, *, parallel: bool = True, resumed: bool = False) -> None:
         self.done = False
         self.turn_over = False
         self.acks = 0
+        self.listed_models: list[tuple[str, str]] = []
         self._out: list[Event] = []
         self.calls = Calls(self._out, names or ToolNames(()), parallel=parallel)
         self._messages = Messages(self._out, self.calls)
         self._resumed = resumed
         self._compacting = False
+        self._fruitless = 0
         self._error: str | None = None
         self._resets_at: float | None = None
 
@@ -99,11 +107,10 @@ class Reconciler:
             return
         match line:
             case StreamEvent():
-                self._messages.stream(line.event, line.abandoned_blocks)
-                self._end_at_calls(ended=line.event.type == "message_stop")
-            case ControlRequest(request=Control(message=McpMessage("tools/call"))):
+                self._stream(line)
+            case ControlRequest(request=Control(message=McpMessage("tools/call"))) if not self._messages.streaming:
                 # While a message streams its calls come before its end; one that was not streamed has no other end.
-                self._end_at_calls(ended=not self._messages.streaming)
+                self._end_at_calls()
             case Assistant() if line.is_api_error_message or line.error is not None:
                 self._error = line.error
             case Assistant():
@@ -112,22 +119,48 @@ class Reconciler:
                 self._user(line)
             case Result():
                 self._result(line)
+            case _:
+                self._note(line)
+
+    def _note(self, line: Line) -> None:
+        """Remember what a line tells that is no part of the answer."""
+        match line:
             case System(subtype="status"):
                 self._compacting = line.status == "compacting"
             case RateLimitEvent():
                 self._resets_at = line.rate_limit_info.resetsAt or self._resets_at
+            case ControlResponse(response=ControlReply(ControlAnswer(models))):
+                self.listed_models += [(model.value, model.resolvedModel) for model in models]
 
-    def _end_at_calls(self, *, ended: bool) -> None:
-        """End the answer, if it calls tools of the caller's and its message has ended."""
-        if not ended or not len(self.calls):
+    def _stream(self, line: StreamEvent) -> None:
+        self._messages.stream(line.event, line.abandoned_blocks)
+        if line.event.type == "message_stop":
+            self._end_at_calls()
+            self._end_if_cut()
+
+    def _end_at_calls(self) -> None:
+        """End the answer, if its message has called tools of the caller's."""
+        if not len(self.calls):
             return
         reason = outcome.finish_reason(self._messages.stop_reason)
         cut = reason in ("length", "content_filter")
         self._finish(Completed(reason if cut else "tool_calls", self._messages.usage(None)))
 
+    def _end_if_cut(self) -> None:
+        """End the answer, if its message was cut: the CLI is about to ask the model to go on."""
+        reason = self._messages.stop_reason
+        if not self.done and outcome.finish_reason(reason) == "length":
+            self._messages.finish()
+            self._complete(reason, None)
+
     def _user(self, line: User) -> None:
-        for block in line.message.blocks:
+        results = [block for block in line.message.blocks if block.type == "tool_result"]
+        for block in results:
             self._messages.open_calls.discard(block.tool_use_id)
+        if results:
+            self._fruitless = self._fruitless + 1 if all(block.is_error for block in results) else 0
+        if self._fruitless >= MAX_FRUITLESS:
+            raise UpstreamError(f"the model called tools {MAX_FRUITLESS} times in a row, and every call failed")
         reason = self._messages.stop_reason
         if line.isSynthetic and outcome.finish_reason(reason) in ("length", "content_filter"):
             # The CLI is about to ask the model to go on; the client asked for an answer that ends here.

@@ -8,6 +8,7 @@ import msgspec
 from ocp_trio.claude.lines import (
     Assistant,
     ControlRequest,
+    ControlResponse,
     Line,
     Other,
     RateLimitEvent,
@@ -22,9 +23,11 @@ __all__ = ["StreamJsonDecoder"]
 
 _KNOWN: dict[str, type[Line]] = {
     str(line.__struct_config__.tag): line
-    for line in (StreamEvent, Assistant, User, System, RateLimitEvent, Result, ControlRequest)
+    for line in (StreamEvent, Assistant, User, System, RateLimitEvent, Result, ControlRequest, ControlResponse)
 }
-_AnyLine: TypeAlias = StreamEvent | Assistant | User | System | RateLimitEvent | Result | ControlRequest
+_AnyLine: TypeAlias = (
+    StreamEvent | Assistant | User | System | RateLimitEvent | Result | ControlRequest | ControlResponse
+)
 _decoder = msgspec.json.Decoder(_AnyLine)
 
 

@@ -75,6 +75,11 @@ class Turn:
         self._replies: list[bytes] = []
 
     @property
+    def listed_models(self) -> list[tuple[str, str]]:
+        """Alias and id of each model that the child said it serves."""
+        return self._reconciler.listed_models
+
+    @property
     def conversation(self) -> bytes | None:
         """Name of the conversation that the child now holds; None unless its turn has ended well, or waits."""
         if self._answer_size > LONGEST_CONTINUED:

@@ -19,14 +19,9 @@ LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
 def _model(model: Model, owner: str) -> dict[str, Any]:
-    return {
-        "id": model.id,
-        "object": "model",
-        "created": CREATED,
-        "owned_by": owner,
-        "context_window": model.context_window,
-        "max_output_tokens": model.max_output,
-    }
+    figures = {"context_window": model.context_window, "max_output_tokens": model.max_output}
+    known = {name: figure for name, figure in figures.items() if figure}
+    return {"id": model.id, "object": "model", "created": CREATED, "owned_by": owner, **known}
 
 
 def list_models(site: Site) -> dict[str, Any]:
