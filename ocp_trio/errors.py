@@ -13,6 +13,7 @@
     │   ├── RequestTimeoutError       the body did not arrive in time
     │   ├── InvalidApiKeyError
     │   ├── PermissionDeniedError
+    │   ├── RequestCancelledError     its owner or the administrator has ended it
     │   ├── QueueFullError            retry_after
     │   └── QuotaExceededError        retry_after
     ├── OperatorError                 whoever runs the server has to change something
@@ -56,6 +57,7 @@ __all__ = [
     "PermissionDeniedError",
     "QueueFullError",
     "QuotaExceededError",
+    "RequestCancelledError",
     "RequestTimeoutError",
     "RequestTooLargeError",
     "SettingError",
@@ -138,6 +140,10 @@ class InvalidApiKeyError(ClientError):
 
 class PermissionDeniedError(ClientError):
     """The caller may not do this."""
+
+
+class RequestCancelledError(ClientError):
+    """The request was ended by its id."""
 
 
 class QueueFullError(ClientError):

@@ -70,7 +70,7 @@ class Application:
 
     def end_now(self) -> None:
         """Cut the grace period of a drain short."""
-        self._lifecycle.stopping.set()
+        self._lifecycle.stop()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()

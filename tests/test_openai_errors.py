@@ -28,6 +28,7 @@ TABLE = [
     (errors.UpstreamRateLimitError("m"), 429, "rate_limit_error", "rate_limit_exceeded"),
     (errors.QuotaExceededError("m", retry_after=1), 429, "rate_limit_error", "insufficient_quota"),
     (errors.UsageLimitError("m"), 429, "rate_limit_error", "insufficient_quota"),
+    (errors.RequestCancelledError("m"), 499, "cancelled_error", "cancelled"),
     (errors.InternalError("m"), 500, "server_error", "internal_error"),
     (errors.UpstreamError("m"), 502, "server_error", "upstream_error"),
     (errors.LineTooLongError(5), 502, "server_error", "upstream_error"),
@@ -114,7 +115,7 @@ def test_the_time_to_retry_is_whole_seconds_rounded_up(retry_after: float | None
 
 @pytest.mark.parametrize("error", [row[0] for row in TABLE], ids=name)
 def test_a_retry_is_advised_against_where_it_would_only_run_the_prompt_again(error: OcpError) -> None:
-    futile = {"upstream_auth", "insufficient_quota", "timeout", "stalled"}
+    futile = {"upstream_auth", "insufficient_quota", "timeout", "stalled", "cancelled"}
 
     assert header(error, "x-should-retry") == ("false" if error_object(error).code in futile else None)
 

@@ -96,6 +96,32 @@ async def test_a_disconnect_in_mid_stream_ends_the_child(server: Server, runs: R
     assert server.logged("request_end")[-1]["outcome"] == "cancelled"
 
 
+@STREAMING
+async def test_a_request_that_is_cancelled_by_its_id_leaves_no_child(server: Server, runs: Runs, stream: bool) -> None:
+    async with server.chat(prompt(text("a"), hang()), stream=stream) as client, open_client(server.port) as other:
+        [child] = await runs.begun()
+        [*_, started] = server.logged("request_start")
+        await other.ask("DELETE", f"/v1/requests/{started['id']}")
+        assert await other.answer() == {"id": started["id"], "cancelled": True, "gone": True}
+
+        assert child.pid not in children(server.pid)
+        assert await client.head() == (200 if stream else 499)
+        assert b'"code":"cancelled"' in await client.rest()
+
+
+async def test_a_queued_request_that_is_cancelled_by_its_id_never_starts_a_child(server: Server, runs: Runs) -> None:
+    async with server.chat(prompt(hang())), server.chat(prompt(hang())), server.chat("hi") as waiting:
+        await runs.begun(2)
+        await queued(server, 1)
+        [*_, started] = server.logged("request_start")
+        async with open_client(server.port) as other:
+            await other.ask("DELETE", f"/v1/requests/{started['id']}")
+            assert await other.head() == 200
+
+        assert await waiting.head() == 499
+    assert len(runs.all()) == 2
+
+
 async def test_a_short_answer_reaches_a_client_that_has_closed_its_half(server: Server) -> None:
     async with open_client(server.port) as client:
         await client.ask("GET", "/health")

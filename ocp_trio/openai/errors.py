@@ -57,6 +57,8 @@ _TABLE: dict[type[OcpError], _Row] = {
     errors.RequestTimeoutError: _Row(408, "invalid_request_error", "request_timeout"),
     errors.InvalidApiKeyError: _Row(401, "invalid_request_error", "invalid_api_key"),
     errors.PermissionDeniedError: _Row(403, "permission_error", "insufficient_permissions"),
+    # What gRPC's CANCELLED is over HTTP. No client takes it for a reason to try again.
+    errors.RequestCancelledError: _Row(499, "cancelled_error", "cancelled", should_retry=False),
     errors.QueueFullError: _Row(429, "rate_limit_error", "rate_limit_exceeded"),
     errors.QuotaExceededError: _Row(429, "rate_limit_error", "insufficient_quota", should_retry=False),
     errors.OperatorError: _Row(500, "server_error", "internal_error"),

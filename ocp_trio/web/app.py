@@ -24,6 +24,7 @@ from ocp_trio.settings import Settings, is_loopback
 from ocp_trio.store import Store
 from ocp_trio.web import admin, guards, inspection
 from ocp_trio.web.callers import ANYBODY, identify
+from ocp_trio.web.cancelling import cancel_request
 from ocp_trio.web.completions import answer_chat
 from ocp_trio.web.connection import HTTPConnection, OwnResponse
 from ocp_trio.web.lifecycle import Lifecycle
@@ -78,6 +79,10 @@ def _add_routes(app: App, site: Site) -> None:
     @app.post("/v1/chat/completions")
     async def chat_completions() -> OwnResponse:
         return await answer_chat(site, g.request_id, g.caller)
+
+    @app.delete("/v1/requests/<request_id>")
+    async def cancel(request_id: str) -> ResponseReturnValue:
+        return await cancel_request(site, g.caller, request_id)
 
     @app.get("/v1/models")
     async def models() -> ResponseReturnValue:

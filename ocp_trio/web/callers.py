@@ -6,11 +6,11 @@ import msgspec
 from werkzeug.datastructures import Headers
 
 from ocp_trio.errors import InvalidApiKeyError, PermissionDeniedError
-from ocp_trio.settings import Settings
+from ocp_trio.settings import Settings, is_loopback
 from ocp_trio.store import Store
 from ocp_trio.web.guards import read_key
 
-__all__ = ["ANYBODY", "Caller", "identify", "require_admin"]
+__all__ = ["ANYBODY", "Caller", "identify", "is_known", "require_admin"]
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -51,6 +51,11 @@ async def identify(headers: Headers, settings: Settings, store: Store | None) ->
     if settings.auth_mode == "multi" and store is not None and (key := await store.keys.authenticate(sent)):
         return Caller(key.id, key.name)
     raise InvalidApiKeyError("the API key is wrong")
+
+
+def is_known(caller: Caller, settings: Settings) -> bool:
+    """Whether this is somebody: who has shown a key, or, where nobody is asked for one, who is on this machine."""
+    return caller != ANYBODY or settings.auth_mode != "none" or is_loopback(settings.bind)
 
 
 def require_admin(caller: Caller) -> None:

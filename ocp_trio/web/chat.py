@@ -4,19 +4,21 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import TypeAlias, cast
 
 import trio
 
 from ocp_trio.completion import Completed, CompletionRequest, Failed
-from ocp_trio.errors import InternalError, OcpError, ShuttingDownError, StoreUnavailableError, TotalTimeoutError
+from ocp_trio.errors import InternalError, OcpError, StoreUnavailableError, TotalTimeoutError
 from ocp_trio.openai.errors import error_object
 from ocp_trio.shaping import Stream
 from ocp_trio.streaming import run_exchange
 from ocp_trio.web.connection import Send
 from ocp_trio.web.ledger import Ledger
 from ocp_trio.web.lifecycle import Lifecycle
+from ocp_trio.web.running import Running
 from ocp_trio.web.sinks import BEAT, Headers, Item, Sink, is_last
 from ocp_trio.web.stats import Stats
 
@@ -62,10 +64,11 @@ class ChatAnswer:
         """
         self.stats.total += 1
         sink = self.make_sink(send, headers)
+        running = Running(self.ledger, sink)
         logger.info("request_start", extra={"id": self.request_id, "model": self.request.model})
         try:
-            with self.lifecycle.completion():
-                await self._exchange(sink)
+            with self.lifecycle.completion(running):
+                await self._exchange(running, sink)
         except Exception:
             # The request's boundary: a defect ends this request, with an answer, and no other.
             logger.exception("internal_error", extra={"id": self.request_id})
@@ -74,7 +77,7 @@ class ChatAnswer:
             self._account(sink)
             await self._settle(sink.outcome, sink.beats)
 
-    async def _exchange(self, sink: Sink) -> None:
+    async def _exchange(self, running: Running, sink: Sink) -> None:
         async def write(item: Item) -> bool:
             if isinstance(item, tuple):
                 self.ledger.saw(item)
@@ -88,13 +91,13 @@ class ChatAnswer:
             return written
 
         await run_exchange(
-            cast("Source", self.stream(self.request)),
+            cast("Source", running.open(self.stream)),
             write,
             is_last=is_last,
             failed=lambda error: (Failed(error),),
             beat=BEAT,
             heartbeat_interval=self.heartbeat_interval,
-            cut=self._cut,
+            cut=partial(self._cut, running),
         )
 
     async def _settle(self, outcome: Completed | Failed | None, beats: int) -> None:
@@ -104,11 +107,10 @@ class ChatAnswer:
             # The answer is there, and paid for: it is told, and its row is missed in the log.
             logger.error("usage_lost", extra={"id": self.request_id, "problem": str(error)})  # noqa: TRY400
 
-    async def _cut(self) -> OcpError:
+    async def _cut(self, running: Running) -> OcpError:
         """Return why the exchange has to end early, when it has to."""
         with trio.move_on_at(self.arrived + self.timeout):
-            await self.lifecycle.stopping.wait()
-            return ShuttingDownError("the server is shutting down")
+            return await running.wait_ended()
         return TotalTimeoutError(self.timeout)
 
     def _account(self, sink: Sink) -> None:

@@ -5,7 +5,17 @@ from datetime import UTC, datetime
 
 import trio
 
-from ocp_trio.completion import Batch, Completed, CompletionRequest, Failed, Text, TextDelta, Usage
+from ocp_trio.completion import (
+    Batch,
+    Completed,
+    CompletionRequest,
+    Failed,
+    Text,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
 from ocp_trio.errors import BackendUnavailableError, OcpError, QueueFullError, QuotaExceededError, ShuttingDownError
 from ocp_trio.openai.errors import error_object
 from ocp_trio.store import Charge, Refusal, Store, UsageRow
@@ -17,6 +27,7 @@ SETTLE_WITHIN = 5.0
 """Seconds that writing a row may take, whatever becomes of its request; the store's own limit is shorter."""
 UNCHARGED = (QueueFullError, BackendUnavailableError, ShuttingDownError)
 """What fails before a child has been asked anything."""
+_DELTAS = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 
 
 async def charge(store: Store | None, caller: Caller) -> Charge | None:
@@ -45,7 +56,14 @@ async def charge(store: Store | None, caller: Caller) -> Charge | None:
 
 @dataclass(slots=True, kw_only=True)
 class Ledger:
-    """The accounts of one request; without a store nothing is kept."""
+    """The accounts of one request; without a store nothing is kept.
+
+    Attributes:
+        last_life: When its upstream last said anything, by Trio's clock; None while it waits for its turn.
+        first_delta: When the first visible text came.
+        deltas: Pieces of text, reasoning and tool calls so far.
+        response_chars: Characters of visible text so far.
+    """
 
     store: Store | None
     charge: Charge | None
@@ -54,16 +72,20 @@ class Ledger:
     request_id: str
     backend: str
     arrived: float
+    last_life: float | None = None
     first_delta: float | None = None
+    deltas: int = 0
     response_chars: int = 0
     settled: bool = False
 
     def saw(self, batch: Batch) -> None:
         """Take note of what a client is about to see."""
+        self.last_life = trio.current_time()
         size = sum(len(event.text) for event in batch if isinstance(event, TextDelta))
         if size and self.first_delta is None:
-            self.first_delta = trio.current_time()
+            self.first_delta = self.last_life
         self.response_chars += size
+        self.deltas += sum(type(event) in _DELTAS for event in batch)
 
     async def settle(self, outcome: Completed | Failed | None, heartbeats: int) -> None:
         """Write the row, once; None means that the client has left.

@@ -1,10 +1,13 @@
-"""Know which requests run, and bring them to an end when the server stops."""
+"""Know which completions run, and bring them to an end when the server stops."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import trio
 from trio_util import AsyncValue  # type: ignore[import-untyped]  # the package ships no py.typed
+
+from ocp_trio.errors import ShuttingDownError
+from ocp_trio.web.running import Running
 
 __all__ = ["Lifecycle"]
 
@@ -13,24 +16,41 @@ class Lifecycle:
     """What the server and its requests tell each other.
 
     Attributes:
-        draining: The server takes no new requests.
-        stopping: Set when running requests must end, with an error that says so.
-        active: How many completions run.
+        drain_began: Set when the server takes no new requests any more.
+        running: The completions that run, by request id, in order of arrival.
+        active: How many those are.
     """
 
     def __init__(self) -> None:
-        self.draining = False
-        self.stopping = trio.Event()
+        self.drain_began = trio.Event()
+        self.running: dict[str, Running] = {}
         self.active = AsyncValue(0)
+        self._stopped = False
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server takes no new requests any more."""
+        return self.drain_began.is_set()
 
     @contextmanager
-    def completion(self) -> Iterator[None]:
-        """Count a completion as running for the length of a block."""
-        self.active.value += 1
+    def completion(self, running: Running) -> Iterator[None]:
+        """List a completion as running for the length of a block."""
+        request_id = running.ledger.request_id
+        self.running[request_id] = running
+        self.active.value = len(self.running)
+        if self._stopped:
+            running.end(_stopping())
         try:
             yield
         finally:
-            self.active.value -= 1
+            del self.running[request_id]
+            self.active.value = len(self.running)
+
+    def stop(self) -> None:
+        """End all completions, and whichever begins from now on, with an error that says so."""
+        self._stopped = True
+        for running in self.running.values():
+            running.end(_stopping())
 
     async def drain(self, grace: float, end_within: float) -> None:
         """Refuse new requests, give running ones ``grace`` seconds, then end them.
@@ -41,9 +61,13 @@ class Lifecycle:
             grace: Seconds that running requests have to finish by themselves.
             end_within: Seconds that their ends may take after that.
         """
-        self.draining = True
+        self.drain_began.set()
         with trio.move_on_after(grace):
             await self.active.wait_value(0)
-        self.stopping.set()
+        self.stop()
         with trio.move_on_after(end_within):
             await self.active.wait_value(0)
+
+
+def _stopping() -> ShuttingDownError:
+    return ShuttingDownError("the server is shutting down")

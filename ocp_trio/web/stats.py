@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ocp_trio.errors import OcpError, TotalTimeoutError, UpstreamStalledError
+from ocp_trio.errors import OcpError, RequestCancelledError, TotalTimeoutError, UpstreamStalledError
 
 __all__ = ["Stats"]
 
@@ -24,6 +24,8 @@ class Stats:
                 self.cancelled += 1
             case None:
                 self.succeeded += 1
+            case RequestCancelledError():
+                self.cancelled += 1
             case TotalTimeoutError() | UpstreamStalledError():
                 self.timeouts += 1
             case _:
