@@ -19,12 +19,13 @@ from figures import Group, Results, row, titles
 from pieces import make_fake
 from real_cli_rows import measure_real_cli
 from rows_flow import BURST, LONG_LINE, PACED, PACED_MANY
+from rows_load import LOAD
 from rows_requests import DISCONNECT, IDLE, LATENCY, RATE, STOPPED, STUBBORN
 from servers import Opener, open_floor, open_ours, open_url
 
 GROUPS = {
     group.name: group
-    for group in (BURST, PACED, PACED_MANY, LATENCY, RATE, DISCONNECT, STUBBORN, IDLE, STOPPED, LONG_LINE)
+    for group in (BURST, PACED, PACED_MANY, LATENCY, RATE, DISCONNECT, STUBBORN, IDLE, LOAD, STOPPED, LONG_LINE)
 }
 EPILOG = "On a busy machine, run it ahead of everything else: chrt -r 1 scripts/bench"
 

@@ -6,7 +6,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
-from typing import Self
+from typing import Self, TypeVar
 
 from pieces import MODEL
 
@@ -58,7 +58,7 @@ class Exchange:
                 return
             self._rest = b""
             self._begin(head, now)
-        self._body(data, now)
+        self.take(data, now)
 
     def _begin(self, head: bytes, now: float) -> None:
         self.headers = now
@@ -67,7 +67,8 @@ class Exchange:
         length = re.search(rb"(?i)content-length: *(\d+)", head)
         self._left = int(length[1]) if length else None
 
-    def _body(self, data: bytes, now: float) -> None:
+    def take(self, data: bytes, now: float) -> None:
+        """Take a piece of the body."""
         window = self._rest + data
         if not self.first and _TEXT.search(window):
             self.first = now
@@ -89,6 +90,9 @@ class Exchange:
         return window[cut:]
 
 
+E = TypeVar("E", bound=Exchange)
+
+
 class Connection:
     """One connection, which carries one exchange after another."""
 
@@ -101,14 +105,18 @@ class Connection:
 
     def request(self, script: str, *, stream: bool, stamped: bool = False) -> Exchange:
         """Send a request whose prompt tells the fake child what to do."""
+        return self.begin(Exchange(stamped=stamped), script, stream=stream)
+
+    def begin(self, exchange: E, script: str, *, stream: bool) -> E:
+        """Send a request, of which ``exchange`` is to take the response."""
         body = json.dumps(
             {"model": MODEL, "stream": stream, "messages": [{"role": "user", "content": f"bench: {script} end "}]}
         ).encode()
         host, port = self._client.address
         head = f"POST {self._client.path} HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-type: application/json\r\n"
-        self.exchange = Exchange(stamped=stamped)
+        self.exchange = exchange
         self.socket.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        return self.exchange
+        return exchange
 
     def receive(self) -> None:
         """Take what there is."""

@@ -5,6 +5,7 @@
  *   send FILE        write a file as it is
  *   repeat N FILE    write it N times
  *   paced N FILE     write it N times, 50 times a second, its "00000000" replaced by the monotonic clock's microseconds
+ *   rest N           be silent for N milliseconds
  *   ignore-term      survive SIGTERM
  *   hold             open the FIFO "alive", say so in it, and stay for ever
  *
@@ -86,6 +87,8 @@ static void play(const char *program, char *script) {
             signal(SIGTERM, SIG_IGN);
         } else if (!strcmp(word, "hold")) {
             hold(program);
+        } else if (!strcmp(word, "rest")) {
+            usleep(atol(strtok(NULL, " ")) * 1000);
         } else {
             if (strcmp(word, "send")) count = atol(strtok(NULL, " "));
             char *data = map(program, strtok(NULL, " "), &size);

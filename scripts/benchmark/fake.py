@@ -49,6 +49,8 @@ def play(folder: str, script: str) -> None:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         elif word == "hold":
             hold(folder)
+        elif word == "rest":
+            time.sleep(int(next(words)) / 1000)
         else:
             count = 1 if word == "send" else int(next(words))
             with open(os.path.join(folder, next(words)), "rb") as file:
