@@ -6,7 +6,7 @@ from ocp_trio.errors import UpstreamError
 
 __all__ = ["KEPT", "SEPARATOR", "AnswerText"]
 
-KEPT = 2**20
+KEPT = 2**19
 """Characters of a message that are kept to compare a repetition with; a longer one cannot be taken up again."""
 SEPARATOR = "\n\n"
 """Stands between the texts of two messages of one answer (before and after a tool round)."""

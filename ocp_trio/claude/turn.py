@@ -31,8 +31,8 @@ from ocp_trio.streaming import Sighting, StallGuard
 
 __all__ = ["Turn"]
 
-LONGEST_CONTINUED = 2**20
-"""Characters of the longest answer whose child is kept for the next turn: so much of it is remembered."""
+LONGEST_CONTINUED = 2**19
+"""Characters of the longest answer whose child is kept for the next turn: so much is remembered, and no model says more."""
 PIECE = 2**16
 """Characters of a very long text that are passed on at a time, so that other streams get their turn meanwhile."""
 LEAVE = 1.0
