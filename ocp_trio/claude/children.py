@@ -1,62 +1,28 @@
 """Start children ahead of their requests, lend them, keep them for their conversation: all in the backend's nursery."""
 
-import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from dataclasses import asdict
 
 import trio
 
 from ocp_trio.claude.held import HeldTurn
 from ocp_trio.claude.keeper import KeptChild
+from ocp_trio.claude.lease import Lease, PoolCounts
+from ocp_trio.claude.starts import Starts
 from ocp_trio.errors import ChildSpawnError
 from ocp_trio.streaming import Child
 from ocp_trio.streaming.groups import unwrap_lone_error
 
-__all__ = ["Children", "Lease", "PoolCounts", "open_children"]
+__all__ = ["Children", "open_children"]
 
-REPLACE_AFTER = 0.5
-"""Seconds until a child that was taken is replaced: its start must not compete with the request that took it."""
-LONGEST_PAUSE = 60.0
-"""Seconds between two starts when they keep failing."""
 WARM_LIMIT = 600.0
 """Seconds that an unused child waits before it is replaced."""
 CONVERSATION_LIMIT = 300.0
 """Seconds that a child waits for the next turn of its conversation, or for the results of its caller's tools."""
 FIRST_TURN_LIMIT = 2.5
 """The same after a first turn: most requests are never continued, and an agent that goes on does so at once."""
-
-logger = logging.getLogger("ocp_trio.claude")
-
-
-@dataclass(slots=True)
-class PoolCounts:
-    """What became of children that waited."""
-
-    hits: int = 0
-    """Turns that found an unused child waiting."""
-    continued: int = 0
-    """Turns that went on in the child of their conversation."""
-    misses: int = 0
-    """Turns that had to start a child."""
-    replaced: int = 0
-    """Waiting children that were replaced: too old, out of date, or dead."""
-    failed_starts: int = 0
-    """Children that could not be started ahead, or that ended at once."""
-
-
-class Lease(NamedTuple):
-    """A child that is lent to one turn, and how many of the request's messages it knows already."""
-
-    kept: KeptChild
-    known: int
-
-    @property
-    def child(self) -> Child:
-        """The process."""
-        return self.kept.child
 
 
 class Children:
@@ -85,7 +51,7 @@ class Children:
         self._end_within = end_within
         self._warm: list[KeptChild] = []
         self._conversations: OrderedDict[bytes, KeptChild] = OrderedDict()
-        self._failing = False
+        self._starts = Starts()
 
     @property
     def waiting(self) -> int:
@@ -236,25 +202,12 @@ class Children:
             await trio.sleep(pause)
             try:
                 kept, left = await self._nursery.start(self._keep_warm)
+                await left.wait()
+                failed = kept.failed
             except ChildSpawnError:
-                pause = self._note_failure(pause)
-                continue
-            await left.wait()
-            if kept.failed:
-                pause = self._note_failure(pause)
-            else:
-                pause = REPLACE_AFTER
-                if self._failing:
-                    self._failing = False
-                    logger.info("warm_starts_recovered")
-
-    def _note_failure(self, pause: float) -> float:
-        """Count a failed start and return the pause before the next."""
-        self.counts.failed_starts += 1
-        if not self._failing:
-            self._failing = True
-            logger.warning("warm_starts_fail", extra={"hint": "children started ahead end at once: try `claude -p hi`"})
-        return min(max(2 * pause, 1.0), LONGEST_PAUSE)
+                failed = True
+            self.counts.failed_starts += failed
+            pause = self._starts.pause_after(pause, failed=failed)
 
 
 @asynccontextmanager

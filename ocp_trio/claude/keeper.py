@@ -9,7 +9,9 @@ from ocp_trio.streaming import Child
 __all__ = ["KeptChild"]
 
 PATIENCE = 0.5
-"""Seconds for which a sign of life is waited for; one that has only just been started may take longer, and is used."""
+"""Seconds for which a sign of life is waited for."""
+START = 10.0
+"""Seconds that a child may take to start: a younger one may be silent, and is used."""
 _QUESTION = msgspec.json.encode(
     {
         "type": "control_request",
@@ -81,19 +83,22 @@ class KeptChild:
         return self._available
 
     async def is_alive(self) -> bool:
-        """Ask a borrowed child for a sign of life: it may have died since, without anybody having noticed."""
-        try:
-            await self.child.stdin.send_all(_QUESTION + b"\n")
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return False
+        """Ask a borrowed child for a sign of life: it may have died or hung since, without anybody having noticed.
+
+        Takes at most `PATIENCE` seconds.
+        """
         with trio.move_on_after(PATIENCE):
+            try:
+                await self.child.stdin.send_all(_QUESTION + b"\n")
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                return False
             while data := await self.child.receive_some():
                 if self.held is not None and not self.held.hear(data):
                     return False
                 if data.endswith(b"\n"):
                     return True
             return False
-        return True
+        return trio.current_time() < self.born + START
 
     def give_back(self, conversation: bytes | None, limit: float = 0.0, held: HeldTurn | None = None) -> None:
         """Return it, to be kept for the ``conversation`` of this name for ``limit`` seconds, or to be ended."""

@@ -6,9 +6,9 @@ from io import StringIO
 
 import trio
 
-from ocp_trio.claude.children import Lease
 from ocp_trio.claude.held import HeldTurn
 from ocp_trio.claude.histories import name_after
+from ocp_trio.claude.lease import Lease
 from ocp_trio.claude.lines import ControlRequest, Line
 from ocp_trio.claude.reconcile import Reconciler
 from ocp_trio.claude.stdin import Step, conversation
@@ -32,7 +32,7 @@ from ocp_trio.streaming import Sighting, StallGuard
 __all__ = ["Turn"]
 
 LONGEST_CONTINUED = 2**19
-"""Characters of the longest answer whose child is kept for the next turn: so much is remembered, and no model says more."""
+"""Characters of the longest answer whose child is kept for the next turn: that much is remembered."""
 PIECE = 2**16
 """Characters of a very long text that are passed on at a time, so that other streams get their turn meanwhile."""
 LEAVE = 1.0

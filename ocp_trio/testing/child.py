@@ -30,9 +30,10 @@ class ScriptedChild(Child):
         env: Its environment.
         received: All that was written to its input so far.
         stdin_closed: Whether its input was closed.
+        reply: What it prints whenever something is written to it.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], reply: bytes = b"") -> None:
         self.command = tuple(command)
         self.env = dict(env)
         self.pid = NO_PROCESS
@@ -40,6 +41,7 @@ class ScriptedChild(Child):
         self.stderr_tail = b""
         self.received = b""
         self.stdin_closed = False
+        self.reply = reply
         self.stdin = self._stdin = trio.testing.MemorySendStream(self._record, close_hook=self._record_close)
         self._stdout = trio.testing.MemoryReceiveStream()
         self._returncode: int | None = None
@@ -78,6 +80,8 @@ class ScriptedChild(Child):
         # Writing nothing leaves nothing to be got.
         with suppress(trio.WouldBlock):
             self.received += self._stdin.get_data_nowait()
+            if self.reply:
+                self._stdout.put_data(self.reply)
 
     def _record_close(self) -> None:
         self.stdin_closed = True
@@ -93,6 +97,7 @@ class ScriptedProgram:
         returncode: Exit status at the end of the script.
         stderr: Error output.
         obeys_after: Seconds from SIGTERM to its exit; `math.inf` ignores the signal, and has to be killed.
+        reply: What it prints whenever something is written to it.
         refuse: An error to raise in place of running.
 
     Attributes:
@@ -107,6 +112,7 @@ class ScriptedProgram:
         returncode: int = 0,
         stderr: bytes = b"",
         obeys_after: float = 0,
+        reply: bytes = b"",
         refuse: OcpError | None = None,
     ) -> None:
         self.runs: list[ScriptedChild] = []
@@ -115,6 +121,7 @@ class ScriptedProgram:
         self._returncode = returncode
         self._stderr = stderr
         self._obeys_after = obeys_after
+        self._reply = reply
         self._refuse = refuse
 
     @asynccontextmanager
@@ -133,7 +140,7 @@ class ScriptedProgram:
         """
         if self._refuse is not None:
             raise self._refuse
-        child = ScriptedChild(command, env)
+        child = ScriptedChild(command, env, self._reply)
         child.stderr_tail = self._stderr
         self.runs.append(child)
         self.running += 1
