@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
@@ -13,14 +14,14 @@ from hypercorn.config import Config
 from hypercorn.trio import serve
 
 from ocp_trio import hypercorn_hardening
-from ocp_trio.claude import HOW_TO_INSTALL, AbsentClaude, find_claude, open_claude
+from ocp_trio.claude import HOW_TO_INSTALL, AbsentClaude, ClaudeBackend, find_claude, open_claude
 from ocp_trio.claude.command import child_environment
 from ocp_trio.claude.version import OLDEST, read_version
 from ocp_trio.completion import Backend
 from ocp_trio.demo import DemoBackend
 from ocp_trio.errors import OcpError, SettingError
 from ocp_trio.logs import LogRing, open_logs
-from ocp_trio.opencode_go import BASE_URL, open_opencode_go
+from ocp_trio.opencode_go import BASE_URL, OpenCodeGoBackend, open_opencode_go
 from ocp_trio.settings import Settings
 from ocp_trio.store import open_store
 from ocp_trio.web import Lifecycle, create_app
@@ -92,7 +93,14 @@ class Application:
             if self._settings.keeps_accounts:
                 store = await stack.enter_async_context(open_store(self._settings.store))
             backends = await stack.enter_async_context(self._open_backends())
-            app = create_app(backends, self._settings, ring=ring, lifecycle=self._lifecycle, store=store)
+            app = create_app(
+                backends,
+                self._settings,
+                ring=ring,
+                lifecycle=self._lifecycle,
+                store=store,
+                tune=partial(_tune, backends),
+            )
             self._app = app  # type: ignore[assignment]  # Quart types ASGI messages one by one
             yield
 
@@ -149,6 +157,26 @@ class Application:
             nursery.start_soon(_check_version, binary, child_environment(environment, also=settings.child_env))
             yield claude
             nursery.cancel_scope.cancel()
+
+
+def _tune(backends: tuple[Backend, ...], settings: Settings) -> None:
+    """Let backends that are open follow settings that have been changed."""
+    for backend in backends:
+        match backend:
+            case ClaudeBackend():
+                backend.tune(
+                    max_concurrent=settings.max_concurrent,
+                    max_queue=settings.max_queue,
+                    retry_after=settings.queue_retry_after,
+                    stall_timeout=settings.stall_timeout,
+                    warm_conversations=settings.warm_conversations,
+                )
+            case OpenCodeGoBackend():
+                backend.tune(
+                    first_event_timeout=settings.opencode_first_event_timeout,
+                    idle_timeout=settings.opencode_idle_timeout,
+                    keepalive_cap=settings.opencode_keepalive_cap,
+                )
 
 
 async def _check_version(binary: str, environment: Mapping[str, str]) -> None:

@@ -98,3 +98,23 @@ async def test_an_error_frees_the_slot() -> None:
             raise ZeroDivisionError
 
     assert slots.in_flight == 0
+
+
+async def test_more_slots_are_given_to_those_who_wait_and_fewer_take_nobodys_away(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    slots = Slots(1, 9, retry_after=5)
+    began = trio.current_time()
+
+    log = await start_five(nursery, slots)
+    slots.resize(3, 0, 7)
+    await trio.testing.wait_all_tasks_blocked()
+    more = slots.in_flight
+    slots.resize(1, 0, 7)
+    with pytest.raises(QueueFullError) as refusal:
+        await hold(slots, log, 5)
+    await trio.sleep(100)
+
+    assert (more, refusal.value.retry_after) == (3, 7)
+    # Two end before the third does; the fourth waits for that one.
+    assert [(time - began, number) for time, number in log] == [(0, 0), (0, 1), (0, 2), (12, 3), (25, 4)]

@@ -175,3 +175,18 @@ async def test_a_child_that_is_cut_off_has_none(autojump_clock: MockClock) -> No
                 pass
 
         assert trio.current_time() == began
+
+
+async def test_a_stall_timeout_that_is_changed_holds_for_the_next_answer(autojump_clock: MockClock) -> None:
+    program = ScriptedProgram([TEXT, 100.0, DONE, inf])
+    last = []
+    async with open_scripted(program) as backend:
+        for stall_timeout in (60.0, inf):
+            backend.tune(
+                max_concurrent=1, max_queue=1, retry_after=1, stall_timeout=stall_timeout, warm_conversations=0
+            )
+            async with backend.stream(request()) as batches:
+                last += [[event async for batch in batches for event in batch][-1]]
+
+    assert facts(last[0])[:2] == ("idle", 60.0)
+    assert isinstance(last[1], Completed)

@@ -365,3 +365,11 @@ async def test_a_verdict_counts_events_and_bytes(autojump_clock: MockClock, mode
     assert (facts.events, facts.last_event, facts.visible_output) == (4, "TextDelta", True)
     assert (facts.since_last_byte, facts.since_last_event) == (5, 6)
     assert facts.bytes > 100
+
+
+async def test_limits_that_are_changed_hold_for_the_next_answer(autojump_clock: MockClock) -> None:
+    async with open_go(1e9, 1e9, 1e9) as go:
+        go.backend.tune(first_event_timeout=1e9, idle_timeout=5, keepalive_cap=1e9)
+        timeline = await go.observe("0 S P; 60 T", "kimi-k2.6")
+
+    assert timeline[-1][0] == 5

@@ -1,23 +1,18 @@
 """What README says is what the code does."""
 
-import ast
-import inspect
 import os
 import re
 import subprocess
 import sys
 from dataclasses import fields
-from itertools import pairwise
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import fake_program
 import pytest
 
-from ocp_trio import settings
 from ocp_trio.openai.requests import parameter_table
-from ocp_trio.settings import Settings
+from ocp_trio.settings import Settings, descriptions
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -25,27 +20,16 @@ README = (ROOT / "README.md").read_text()
 
 def default_of(each: Any) -> str:
     """Return a setting's default as the environment would give it; empty where it is not set."""
-    value, parse = each.default, each.metadata["parse"].__name__
-    if parse in {"_milliseconds", "_grace"}:
-        return "0" if value == inf else str(round(value * 1000))
-    if isinstance(value, bool):
-        return str(int(value))
-    return f"{value:g}" if isinstance(value, float) else "" if value in {"", ()} else str(value)
+    shown = each.metadata["kind"].show(each.default)
+    return str(int(shown)) if isinstance(shown, bool) else "" if shown in ("", []) else str(shown)
 
 
 def settings_rows() -> list[str]:
-    classes = (node for node in ast.parse(inspect.getsource(settings)).body if isinstance(node, ast.ClassDef))
-    [body] = [node.body for node in classes if node.name == "Settings"]
-    documents = [
-        ast.literal_eval(after.value)
-        for node, after in pairwise(body)
-        if isinstance(node, ast.AnnAssign) and isinstance(after, ast.Expr)
-    ]
     rows = []
-    for each, document in zip(fields(Settings), documents, strict=True):
+    for each in fields(Settings):
         default = default_of(each)
         shown = f" ({default})" if default else ""
-        rows.append(f"| `{each.metadata['name']}`{shown} | {' '.join(document.replace('``', '`').split())} |")
+        rows.append(f"| `{each.metadata['name']}`{shown} | {descriptions()[each.name]} |")
     return rows
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from fake_program import install
+from fake_script import hang, prompt
+from raw_client import open_client
 from server_process import HYPERCORN, MODULE, open_server
 
 from ocp_trio.cli import main
@@ -150,3 +152,21 @@ async def test_beyond_the_loopback_a_key_is_asked_for(program: Path) -> None:
 
     assert without.error == (401, "invalid_request_error", "invalid_api_key")
     assert client.status == 200
+
+
+async def test_slots_that_are_added_while_it_runs_serve_those_who_wait(program: Path) -> None:
+    admin = {"authorization": "Bearer made-up-admin"}
+    async with (
+        open_server(program, CLAUDE_MAX_CONCURRENT="1", OCP_ADMIN_KEY="made-up-admin") as server,
+        server.chat(prompt(hang()), stream=True) as first,
+        server.chat("hi") as second,
+    ):
+        await first.head()
+        async with open_client(server.port) as client:
+            await client.ask("PATCH", "/settings", {"maxConcurrent": 2}, **admin)
+            answer = await client.answer()
+        served = await second.answer()
+
+        assert answer["current"]["maxConcurrent"] == 2
+        assert (await server.get("/health"))["concurrency"]["maxConcurrent"] == 2
+        assert served["choices"][0]["message"]["content"] == "ok"

@@ -61,6 +61,15 @@ class ClaudeBackend:
         slots = self.slots
         return BackendState(slots.in_flight, slots.queued, slots.rejections, self.children.state)
 
+    def tune(
+        self, *, max_concurrent: int, max_queue: int, retry_after: float, stall_timeout: float, warm_conversations: int
+    ) -> None:
+        """Change what `open_claude` was told, for requests that come, and for those that wait for a slot."""
+        self.slots.resize(max_concurrent, max_queue, retry_after)
+        self._stall_limits = _stall_limits(stall_timeout)
+        for children in (self.children, self._tool_children):
+            children.max_conversations = warm_conversations
+
     def resolve(self, model: str) -> str | None:
         """Return the id of a model by its name or alias; None if it cannot be a Claude model."""
         return self._catalogue.resolve(model)
@@ -167,12 +176,6 @@ async def open_claude(
     """
     if binary is None:
         raise BackendUnavailableError("no claude program was found")
-    limits = StallLimits(
-        first_event=stall_timeout,
-        idle=stall_timeout,
-        first_event_setting="CLAUDE_STALL_TIMEOUT",
-        idle_setting="CLAUDE_STALL_TIMEOUT",
-    )
     # The CLI tells the model which folder it works in: that one stays empty.
     with _private_folder() as work, _private_folder() as temporary:
         child_env = child_environment(environment, also=pass_environment, temporary_folder=temporary)
@@ -195,7 +198,12 @@ async def open_claude(
                 # A caller that brings tools gets no others: it decides what runs.
                 tool_children = await stack.enter_async_context(open_group(start((), None), warm=0))
             slots = Slots(max_concurrent, max_queue, retry_after)
-            yield ClaudeBackend(slots, children, tool_children, limits, max_line)
+            yield ClaudeBackend(slots, children, tool_children, _stall_limits(stall_timeout), max_line)
+
+
+def _stall_limits(timeout: float) -> StallLimits:
+    setting = "CLAUDE_STALL_TIMEOUT"
+    return StallLimits(first_event=timeout, idle=timeout, first_event_setting=setting, idle_setting=setting)
 
 
 def _fingerprint(binary: str, environment: Mapping[str, str]) -> list[tuple[int, int, int] | None]:

@@ -30,6 +30,7 @@ class Children:
 
     Attributes:
         counts: What became of them.
+        max_conversations: How many wait for the next turn of their conversation.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Children:
         self._start = start
         self._fingerprint = fingerprint
         self._nursery = nursery
-        self._max_conversations = max_conversations
+        self.max_conversations = max_conversations
         self._end_within = end_within
         self._warm: list[KeptChild] = []
         self._conversations: OrderedDict[bytes, KeptChild] = OrderedDict()
@@ -97,7 +98,7 @@ class Children:
         self, lease: Lease, conversation: bytes | None, *, held: HeldTurn | None = None, first_turn: bool = False
     ) -> bool:
         """Keep a lent child for the next turn of its conversation, if it may and such children are wanted."""
-        if conversation is None or self._max_conversations == 0 or lease.child.exited.is_set():
+        if conversation is None or self.max_conversations == 0 or lease.child.exited.is_set():
             return False
         limit = FIRST_TURN_LIMIT if first_turn and held is None else CONVERSATION_LIMIT
         lease.kept.give_back(conversation, limit, held)
@@ -180,7 +181,7 @@ class Children:
         if replaced := self._conversations.pop(name, None):
             replaced.dismiss()
         self._conversations[name] = kept
-        while len(self._conversations) > self._max_conversations:
+        while len(self._conversations) > self.max_conversations:
             self._conversations.popitem(last=False)[1].dismiss()
 
     @asynccontextmanager

@@ -38,6 +38,12 @@ class Slots:
         self.retry_after = retry_after
         self.rejections = 0
 
+    def resize(self, max_concurrent: int, max_queue: int, retry_after: float) -> None:
+        """Change the numbers that it was made with: for requests that wait at once, never for children that run."""
+        self._limiter.total_tokens = max_concurrent
+        self.max_queue = max_queue
+        self.retry_after = retry_after
+
     @property
     def max_concurrent(self) -> int:
         """Children that may run at once."""

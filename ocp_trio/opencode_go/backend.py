@@ -79,6 +79,10 @@ class OpenCodeGoBackend:
         in_flight = self._max_connections - self._connections.value
         return BackendState(in_flight=in_flight, queued=self._connections.statistics().tasks_waiting)
 
+    def tune(self, *, first_event_timeout: float, idle_timeout: float, keepalive_cap: float) -> None:
+        """Change what `open_opencode_go` was told, for requests that come."""
+        self._limits = _stall_limits(first_event_timeout, idle_timeout, keepalive_cap)
+
     def resolve(self, model: str) -> str | None:
         """Return the id of a model by its name, with ``opencode-go/`` before it or without; None if it is unknown."""
         return models.resolve(model)
@@ -159,7 +163,13 @@ async def open_opencode_go(
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable():
         raise BackendUnavailableError("OPENCODE_API_KEY holds no key that can be sent")
-    limits = StallLimits(
+    limits = _stall_limits(first_event_timeout, idle_timeout, keepalive_cap)
+    async with _make_client(_checked(base_url), max_connections, transport) as client:
+        yield OpenCodeGoBackend(client, key, limits, max_connections)
+
+
+def _stall_limits(first_event_timeout: float, idle_timeout: float, keepalive_cap: float) -> StallLimits:
+    return StallLimits(
         first_event_timeout,
         idle_timeout,
         keepalive_cap,
@@ -167,8 +177,6 @@ async def open_opencode_go(
         idle_setting="OPENCODE_GO_IDLE_TIMEOUT",
         keepalive_cap_setting="OPENCODE_GO_KEEPALIVE_CAP",
     )
-    async with _make_client(_checked(base_url), max_connections, transport) as client:
-        yield OpenCodeGoBackend(client, key, limits, max_connections)
 
 
 def _make_client(

@@ -1,6 +1,7 @@
 """The web application: its routes, and what holds for all of them."""
 
 import secrets
+from collections.abc import Callable
 
 from quart import Response, g, request
 from quart.typing import ResponseReturnValue
@@ -22,7 +23,7 @@ from ocp_trio.errors import (
 from ocp_trio.logs import LogRing
 from ocp_trio.settings import Settings, is_loopback
 from ocp_trio.store import Store
-from ocp_trio.web import admin, guards, inspection
+from ocp_trio.web import admin, guards, inspection, live_settings
 from ocp_trio.web.callers import ANYBODY, identify
 from ocp_trio.web.cancelling import cancel_request
 from ocp_trio.web.completions import answer_chat
@@ -51,6 +52,7 @@ def create_app(
     ring: LogRing,
     lifecycle: Lifecycle,
     store: Store | None = None,
+    tune: Callable[[Settings], None] = lambda _: None,
 ) -> App:
     """Build the application; call it inside ``trio.run``.
 
@@ -60,6 +62,7 @@ def create_app(
         ring: The log entries that ``/logs`` shows.
         lifecycle: How the server brings it to an end.
         store: Where keys, quotas and usage are kept; None keeps none.
+        tune: Called with all settings when some have been changed; lets the backends follow.
     """
     app = App("ocp_trio")
     # Quart ends every response after RESPONSE_TIMEOUT (60 s by default), silently.
@@ -67,11 +70,12 @@ def create_app(
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_size
     app.json.sort_keys = False  # type: ignore[attr-defined]  # of Quart's default provider
-    site = Site(backends=backends, settings=settings, ring=ring, lifecycle=lifecycle, store=store)
+    site = Site(backends=backends, settings=settings, ring=ring, lifecycle=lifecycle, store=store, tune=tune)
     _add_guards(app, site)
     _add_error_handlers(app)
     _add_routes(app, site)
     _add_admin_routes(app, site)
+    _add_settings_routes(app, site)
     return app
 
 
@@ -133,6 +137,16 @@ def _add_admin_routes(app: App, site: Site) -> None:
     @app.get("/api/usage")
     async def usage() -> ResponseReturnValue:
         return await admin.usage(site, g.caller)
+
+
+def _add_settings_routes(app: App, site: Site) -> None:
+    @app.get("/settings")
+    async def settings() -> ResponseReturnValue:
+        return live_settings.describe(site, g.caller)
+
+    @app.patch("/settings")
+    async def change_settings() -> ResponseReturnValue:
+        return await live_settings.change(site, g.caller)
 
 
 def _add_guards(app: App, site: Site) -> None:

@@ -41,11 +41,17 @@ class _Answer(msgspec.Struct, frozen=True):
 _decode = msgspec.msgpack.Decoder(_Answer).decode
 
 
-def cache_key(request: CompletionRequest, backend: str) -> bytes:
-    """Return what equal requests have in common: everything that shapes the answer, and whose they are."""
+def cache_key(request: CompletionRequest, backend: str, epoch: tuple[object, ...] = ()) -> bytes:
+    """Return what equal requests have in common: everything that shapes the answer, and whose they are.
+
+    Args:
+        request: What is asked.
+        backend: Who is asked.
+        epoch: What the settings add.
+    """
     parts = [[(type(part).__name__, part) for part in message.parts] for message in request.messages]
     roles = [message.role for message in request.messages]
-    return hashlib.sha256(msgspec.json.encode((backend, request, roles, parts))).digest()
+    return hashlib.sha256(msgspec.json.encode((backend, request, roles, parts, epoch))).digest()
 
 
 def serve_from_cache(stream: Stream, cache: Cache, key: bytes, ttl: float) -> Stream:

@@ -57,7 +57,9 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
     )
     stream = await _shape(backend.stream, completion, settings)
     if site.store is not None and settings.cache_ttl < inf and not chat.bypass_cache:
-        stream = serve_from_cache(stream, site.store.cache, cache_key(completion, backend.name), settings.cache_ttl)
+        stream = serve_from_cache(
+            stream, site.store.cache, cache_key(completion, backend.name, site.epoch), settings.cache_ttl
+        )
     ledger = Ledger(
         store=site.store,
         charge=await charge(site.store, caller),

@@ -1,6 +1,8 @@
 """What the routes of one server share."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import trio
 from quart import Response
@@ -18,17 +20,38 @@ from ocp_trio.web.stats import Stats
 __all__ = ["Site", "failure"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Site:
-    """The backends of a server, its settings, and what it knows of itself."""
+    """The backends of a server, its settings, and what it knows of itself.
+
+    Attributes:
+        settings: Those of the next request: they are replaced as a whole, so a request keeps those that it began with.
+        tune: Lets the backends follow them.
+        changed: The settings that are no longer as the server was started with.
+    """
 
     backends: tuple[Backend, ...]
     settings: Settings
+    tune: Callable[[Settings], None]
     ring: LogRing
     lifecycle: Lifecycle
     store: Store | None = None
     stats: Stats = field(default_factory=Stats)
+    changed: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=trio.current_time)
+
+    def change_settings(self, values: dict[str, Any]) -> None:
+        """Give the next request other settings."""
+        self.settings = replace(self.settings, **values)
+        self.changed |= values
+        self.tune(self.settings)
+
+    @property
+    def epoch(self) -> tuple[object, ...]:
+        """What settings add to the cache's key: answers from before a change are not those from after it."""
+        settings = self.settings
+        tools = settings.allowed_tools, settings.mcp_config, settings.setting_sources
+        return (sorted(self.changed.items()), *tools)
 
     def backend_for(self, model: str) -> tuple[Backend, str]:
         """Return the backend that serves a model, and its id there.
