@@ -26,9 +26,9 @@ STOP = (Completed("stop"),)
         ("POST", "/v1/models", 405, "method_not_allowed"),
         ("GET", "/v1/models/no-such-model", 404, "model_not_found"),
         ("GET", "/logs?n=abc", 400, "invalid_type"),
-        ("GET", "/logs?n=-1", 400, "invalid_type"),
-        ("GET", "/logs?n=99999999999999999999", 400, "invalid_type"),
-        ("GET", "/logs?level=loud", 400, "invalid_type"),
+        ("GET", "/logs?n=-1", 400, "unsupported_value"),
+        ("GET", "/logs?n=99999999999999999999", 400, "unsupported_value"),
+        ("GET", "/logs?level=loud", 400, "unsupported_value"),
     ],
 )
 async def test_an_odd_path_or_method_gets_the_four_keys(method: str, path: str, status: int, code: str) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from ocp_trio.errors import InvalidRequestError
 
-__all__ = ["MAX_NESTING", "check_nesting", "decode"]
+__all__ = ["MAX_NESTING", "check_nesting", "decode", "refusal"]
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def decode(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(data)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from error
+        raise refusal(error) from error
     except RecursionError as error:
         raise InvalidRequestError("the JSON text is nested too deeply", code="invalid_json") from error
     except msgspec.DecodeError as error:
@@ -75,8 +75,9 @@ def _replace_lone_surrogates(data: bytes) -> bytes:
     return _LONE_SURROGATE.sub(rb"\\ufffd", masked).replace(b"\0", rb"\\")
 
 
-def _refusal(complaint: str) -> InvalidRequestError:
+def refusal(error: msgspec.ValidationError) -> InvalidRequestError:
     """Translate a complaint of msgspec 0.23, such as "Expected `str`, got `int` - at `$.messages[2].role`"."""
+    complaint = str(error)
     problem, found, path = complaint.rpartition(" - at `$")
     if not found:
         problem, path = complaint, ""

@@ -8,7 +8,15 @@ from msgspec import UNSET, UnsetType
 from ocp_trio import errors
 from ocp_trio.errors import InvalidApiKeyError, InvalidRequestError, MethodNotAllowedError, OcpError, QuotaExceededError
 
-__all__ = ["DEFAULT_RETRY_AFTER", "ErrorObject", "ErrorResponse", "encode_error", "error_object", "error_response"]
+__all__ = [
+    "DEFAULT_RETRY_AFTER",
+    "ErrorBody",
+    "ErrorObject",
+    "ErrorResponse",
+    "encode_error",
+    "error_object",
+    "error_response",
+]
 
 DEFAULT_RETRY_AFTER = 5.0
 """Seconds after which a caller may try again, where the cause names no time."""
@@ -26,6 +34,12 @@ class ErrorObject(msgspec.Struct, frozen=True):
     code: str | None
     quota: dict[str, int | str] | UnsetType = UNSET
     """Of a spent quota: period, limit, used, resetsIn (seconds)."""
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """What a response or a frame holds that reports an error."""
+
+    error: ErrorObject
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
@@ -79,7 +93,7 @@ _TABLE: dict[type[OcpError], _Row] = {
 
 def encode_error(error: ErrorObject) -> bytes:
     """Encode the JSON text that holds the error object, as a body or as the data of a frame."""
-    return msgspec.json.encode({"error": error})
+    return msgspec.json.encode(ErrorBody(error))
 
 
 def error_object(error: OcpError) -> ErrorObject:

@@ -2,36 +2,52 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from quart import request
 
 from ocp_trio.errors import InvalidRequestError, NotFoundError
 from ocp_trio.openai.decoding import decode
 from ocp_trio.store import ApiKey, Quota, Store, Totals, UsageRow
+from ocp_trio.store.records import MAX_COUNT, Period
+from ocp_trio.web.answers import (
+    CacheCleared,
+    CacheState,
+    CreatedKey,
+    KeyList,
+    KeyQuota,
+    KeyRevoked,
+    ListedKey,
+    PeriodQuota,
+    QuotaSet,
+)
 from ocp_trio.web.callers import Caller, require_admin
-from ocp_trio.web.guards import whole_number
+from ocp_trio.web.queries import UsageQuery, read_query
 from ocp_trio.web.site import Site
 
 __all__ = ["cache_stats", "clear_cache", "create_key", "list_keys", "read_quota", "revoke_key", "set_quota", "usage"]
 
-MAX_HOURS = 24 * 400
-"""Longest time that a report goes back, in hours: as long as rows are kept."""
+Limit = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 
 
-class _NewKey(msgspec.Struct, frozen=True):
+class NewKeyBody(msgspec.Struct, frozen=True):
+    """What a new key is called."""
+
     name: str
 
 
-class _Quota(msgspec.Struct, frozen=True):
-    daily: int | None = None
-    weekly: int | None = None
-    monthly: int | None = None
+class QuotaBody(msgspec.Struct, frozen=True):
+    """Requests that a key may make; null is no limit."""
+
+    daily: Limit | None = None
+    weekly: Limit | None = None
+    monthly: Limit | None = None
 
 
-_new_key = msgspec.json.Decoder(_NewKey)
-_quota = msgspec.json.Decoder(_Quota)
+_new_key = msgspec.json.Decoder(NewKeyBody)
+_quota = msgspec.json.Decoder(QuotaBody)
 
 
 def _store(site: Site) -> Store:
@@ -51,24 +67,26 @@ async def _body() -> bytes:
     return await request.get_data(cache=True, as_text=False, parse_form_data=False)
 
 
-def _describe(key: ApiKey) -> dict[str, Any]:
+def _describe(key: ApiKey) -> ListedKey:
     return {
         "id": key.id,
         "keyPreview": key.preview,
         "name": key.name,
         "created_at": key.created_at.isoformat(),
         "revoked": key.revoked,
-        **{f"quota_{period}": limit for period, limit in asdict(key.quota).items()},
+        "quota_daily": key.quota.daily,
+        "quota_weekly": key.quota.weekly,
+        "quota_monthly": key.quota.monthly,
     }
 
 
-async def create_key(site: Site, caller: Caller) -> tuple[dict[str, Any], int]:
+async def create_key(site: Site, caller: Caller) -> tuple[CreatedKey, int]:
     """Make a key: the only time that its secret is told."""
     made = await _administered(site, caller).keys.create(decode(await _body(), _new_key).name)
     return {"id": made.key.id, "key": made.secret, "name": made.key.name}, 201
 
 
-async def list_keys(site: Site, caller: Caller) -> dict[str, Any]:
+async def list_keys(site: Site, caller: Caller) -> KeyList:
     """List all keys."""
     return {"keys": [_describe(key) for key in await _administered(site, caller).keys.list()]}
 
@@ -77,36 +95,41 @@ def _unknown(id_or_name: str) -> NotFoundError:
     return NotFoundError(f"there is no key {id_or_name[:100]!r}")
 
 
-async def revoke_key(site: Site, caller: Caller, id_or_name: str) -> dict[str, Any]:
+async def revoke_key(site: Site, caller: Caller, id_or_name: str) -> KeyRevoked:
     """Take a key out of service."""
     if await _administered(site, caller).keys.revoke(id_or_name) is None:
         raise _unknown(id_or_name)
     return {"revoked": True, "idOrName": id_or_name}
 
 
-async def set_quota(site: Site, caller: Caller, id_or_name: str) -> dict[str, Any]:
+async def set_quota(site: Site, caller: Caller, id_or_name: str) -> QuotaSet:
     """Replace a key's quota."""
     store = _administered(site, caller)
     wanted = decode(await _body(), _quota)
     quota = Quota(wanted.daily, wanted.weekly, wanted.monthly)
     if await store.keys.set_quota(id_or_name, quota) is None:
         raise _unknown(id_or_name)
-    return {"ok": True, "idOrName": id_or_name, "quota": asdict(quota)}
+    return {
+        "ok": True,
+        "idOrName": id_or_name,
+        "quota": {"daily": quota.daily, "weekly": quota.weekly, "monthly": quota.monthly},
+    }
 
 
-async def read_quota(site: Site, caller: Caller, id_or_name: str) -> dict[str, Any]:
+async def read_quota(site: Site, caller: Caller, id_or_name: str) -> KeyQuota:
     """Tell limits and use of a key."""
     store = _administered(site, caller)
     key = await store.keys.find(id_or_name)
     allowances = await store.quotas.allowances(key.id) if key else None
     if key is None or allowances is None:
         raise _unknown(id_or_name)
-    quota = {period: {"limit": each.limit, "used": each.used} for period, each in allowances.items()}
+    quota: dict[Period, PeriodQuota] = {
+        period: {"limit": each.limit, "used": each.used} for period, each in allowances.items()
+    }
     return {"keyId": key.id, "quota": quota}
 
 
-def _time(name: str) -> datetime | None:
-    text = request.args.get(name)
+def _time(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
@@ -118,17 +141,15 @@ def _time(name: str) -> datetime | None:
 
 async def usage(site: Site, caller: Caller) -> dict[str, Any]:
     """Report usage: the caller's own, or everybody's to the administrator who asks for ``all``."""
-    everybody = request.args.get("all") == "true"
-    limit = whole_number("limit", request.args.get("limit", "50"), 0, 10_000)
-    hours = whole_number("hours", request.args.get("hours", "0"), 0, MAX_HOURS)
-    since, until = _time("since"), _time("until")
+    query = read_query(UsageQuery)
+    since, until = _time("since", query.since), _time("until", query.until)
     store = _store(site)
-    if everybody or caller.key_id is None:
+    if query.all or caller.key_id is None:
         require_admin(caller)
-    if hours and since is None:
-        since = datetime.now(UTC) - timedelta(hours=hours)
-    key_id = None if everybody else caller.key_id
-    report = await store.usage.report(since=since, until=until, limit=limit, key_id=key_id)
+    if query.hours and since is None:
+        since = datetime.now(UTC) - timedelta(hours=query.hours)
+    key_id = None if query.all else caller.key_id
+    report = await store.usage.report(since=since, until=until, limit=query.limit, key_id=key_id)
     return {
         "byKey": [{"key_name": each.key_name, **_sums(each.totals)} for each in report.by_key],
         "byModel": [{"model": each.model, **_sums(each.totals)} for each in report.by_model],
@@ -138,7 +159,7 @@ async def usage(site: Site, caller: Caller) -> dict[str, Any]:
     }
 
 
-async def cache_stats(site: Site) -> dict[str, Any]:
+async def cache_stats(site: Site) -> CacheState:
     """Tell what the cache holds."""
     store = _store(site)
     stats = await store.cache.stats()
@@ -150,7 +171,7 @@ async def cache_stats(site: Site) -> dict[str, Any]:
     }
 
 
-async def clear_cache(site: Site, caller: Caller) -> dict[str, Any]:
+async def clear_cache(site: Site, caller: Caller) -> CacheCleared:
     """Drop all cached answers."""
     if site.settings.auth_mode != "none":
         require_admin(caller)

@@ -1,11 +1,11 @@
 """``DELETE /v1/requests/{id}``: end a running completion by its ``x-request-id``."""
 
 import logging
-from typing import Any
 
 import trio
 
 from ocp_trio.errors import NotFoundError, RequestCancelledError
+from ocp_trio.web.answers import Cancelled
 from ocp_trio.web.callers import Caller, is_known
 from ocp_trio.web.site import Site
 
@@ -25,7 +25,7 @@ def may_see(site: Site, caller: Caller, owner: Caller) -> bool:
     return caller.is_admin or (caller == owner and is_known(caller, site.settings))
 
 
-async def cancel_request(site: Site, caller: Caller, request_id: str) -> tuple[dict[str, Any], int]:
+async def cancel_request(site: Site, caller: Caller, request_id: str) -> tuple[Cancelled, int]:
     """End a completion, and answer once its child is gone and its slot free.
 
     Its client gets one error that says so. One that comes to its end in the same moment ends as if nothing had been.

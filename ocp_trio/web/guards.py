@@ -5,10 +5,10 @@ from urllib.parse import urlsplit
 
 from werkzeug.datastructures import Headers
 
-from ocp_trio.errors import InvalidApiKeyError, InvalidRequestError, PermissionDeniedError
+from ocp_trio.errors import InvalidApiKeyError, PermissionDeniedError
 from ocp_trio.settings import is_loopback
 
-__all__ = ["CORS_HEADERS", "check_host", "check_origin", "read_key", "whole_number"]
+__all__ = ["CORS_HEADERS", "check_host", "check_origin", "read_key"]
 
 CORS_HEADERS: Mapping[str, str] = {
     "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
@@ -85,14 +85,3 @@ def read_key(headers: Headers) -> str:
     if len(sent) > 1:
         raise InvalidApiKeyError("two different API keys were sent")
     return sent.pop()
-
-
-def whole_number(name: str, text: str, low: int, high: int) -> int:
-    """Read a query parameter or header.
-
-    Raises:
-        InvalidRequestError: it is no whole number between the bounds.
-    """
-    if not (text.isascii() and text.isdigit() and len(text) < 19 and low <= int(text) <= high):
-        raise InvalidRequestError(f"{name} has to be a whole number from {low} to {high}", param=name)
-    return int(text)

@@ -3,34 +3,35 @@
 from typing import Any
 
 import trio
-from quart import request
 
 from ocp_trio import __version__
 from ocp_trio.completion import Model
-from ocp_trio.errors import InvalidRequestError
-from ocp_trio.web.guards import whole_number
+from ocp_trio.web.answers import Logs, ModelList, ModelObject
+from ocp_trio.web.queries import LogsQuery, read_query
 from ocp_trio.web.site import Site
 
 __all__ = ["health", "list_models", "newest_logs", "one_model"]
 
 CREATED = 1_764_460_800
 """When the models were "created", in seconds since the epoch: clients want a number that does not change."""
-LEVELS = ("debug", "info", "warning", "error", "critical")
 
 
-def _model(model: Model, owner: str) -> dict[str, Any]:
-    figures = {"context_window": model.context_window, "max_output_tokens": model.max_output}
-    known = {name: figure for name, figure in figures.items() if figure}
-    return {"id": model.id, "object": "model", "created": CREATED, "owned_by": owner, **known}
+def _model(model: Model, owner: str) -> ModelObject:
+    described: ModelObject = {"id": model.id, "object": "model", "created": CREATED, "owned_by": owner}
+    if model.context_window:
+        described["context_window"] = model.context_window
+    if model.max_output:
+        described["max_output_tokens"] = model.max_output
+    return described
 
 
-def list_models(site: Site) -> dict[str, Any]:
+def list_models(site: Site) -> ModelList:
     """Return OpenAI's list of models."""
     data = [_model(model, backend.name) for backend in site.backends for model in backend.models]
     return {"object": "list", "data": data}
 
 
-def one_model(site: Site, name: str) -> dict[str, Any]:
+def one_model(site: Site, name: str) -> ModelObject:
     """Return one model by its id or alias.
 
     Raises:
@@ -79,15 +80,12 @@ def health(site: Site) -> dict[str, Any]:
     }
 
 
-def newest_logs(site: Site) -> dict[str, Any]:
+def newest_logs(site: Site) -> Logs:
     """Return the newest log entries, as ``?n=&level=&event=`` ask for them.
 
     Raises:
-        InvalidRequestError: ``n`` or ``level`` make no sense.
+        InvalidRequestError: a parameter makes no sense.
     """
-    count = whole_number("n", request.args.get("n", "100"), 0, 10_000)
-    level = request.args.get("level")
-    if level is not None and level not in LEVELS:
-        raise InvalidRequestError(f"level has to be one of {', '.join(LEVELS)}", param="level")
-    entries = site.ring.newest(count, level=level, event=request.args.get("event"))
-    return {"count": len(entries), "level": level or "all", "entries": entries}
+    query = read_query(LogsQuery)
+    entries = site.ring.newest(query.n, level=query.level, event=query.event)
+    return {"count": len(entries), "level": query.level or "all", "entries": entries}

@@ -2,21 +2,38 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import Annotated, Literal
 
+import msgspec
+from msgspec import Meta
 from werkzeug.datastructures import Headers
 
 from ocp_trio.errors import InvalidRequestError
-from ocp_trio.settings import HEARTBEAT_FORMATS, Settings
-from ocp_trio.web.guards import whole_number
+from ocp_trio.openai.decoding import refusal
+from ocp_trio.settings import Settings
 
-__all__ = ["Options", "read_options"]
+__all__ = ["OptionHeaders", "Options", "read_options"]
 
-HEARTBEAT = "x-ocp-heartbeat"
-HEARTBEAT_FORMAT = "x-ocp-heartbeat-format"
-REASONING = "x-ocp-reasoning"
+SHORTEST = 100
+"""Milliseconds of the shortest heartbeat that a client may choose."""
 
-SHORTEST, LONGEST = 100, 600_000
-"""Milliseconds between which a client may choose its heartbeat."""
+
+class OptionHeaders(
+    msgspec.Struct,
+    frozen=True,
+    rename={
+        "heartbeat": "x-ocp-heartbeat",
+        "heartbeat_format": "x-ocp-heartbeat-format",
+        "reasoning": "x-ocp-reasoning",
+    },
+):
+    """The headers as they are sent."""
+
+    heartbeat: Annotated[int, Meta(ge=0, le=600_000, description="Milliseconds, 100 at least; 0 for none.")] | None = (
+        None
+    )
+    heartbeat_format: Literal["comment", "comment-line", "empty-delta"] | None = None
+    reasoning: Literal["0", "1"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,32 +62,26 @@ def read_options(headers: Headers, settings: Settings) -> Options:
     Raises:
         InvalidRequestError: a header makes no sense; the message names it.
     """
-    interval, beat = settings.heartbeat_interval, settings.heartbeat_format
-    if (text := _sent(headers, HEARTBEAT)) is not None:
-        milliseconds = whole_number(HEARTBEAT, text, 0, LONGEST)
-        if 0 < milliseconds < SHORTEST:
-            raise _refuse(HEARTBEAT, f"0 or a whole number from {SHORTEST} to {LONGEST}")
-        interval = milliseconds / 1000 or inf
-    if (text := _sent(headers, HEARTBEAT_FORMAT)) is not None:
-        if text not in HEARTBEAT_FORMATS:
-            raise _refuse(HEARTBEAT_FORMAT, f"one of {', '.join(HEARTBEAT_FORMATS)}")
-        beat = text
-    reasoning = _sent(headers, REASONING)
-    if reasoning not in {None, "0", "1"}:
-        raise _refuse(REASONING, "0 or 1")
+    sent = _read(headers)
+    interval = settings.heartbeat_interval
+    if sent.heartbeat is not None:
+        if 0 < sent.heartbeat < SHORTEST:
+            problem = f"x-ocp-heartbeat: 0 or at least {SHORTEST} milliseconds"
+            raise InvalidRequestError(problem, code="unsupported_value", param="x-ocp-heartbeat")
+        interval = sent.heartbeat / 1000 or inf
     return Options(
         heartbeat_interval=interval,
-        heartbeat_format=beat,
+        heartbeat_format=sent.heartbeat_format or settings.heartbeat_format,
         keepalive_interval=settings.nonstream_keepalive,
-        reasoning=settings.reasoning_content if reasoning is None else reasoning == "1",
+        reasoning=settings.reasoning_content if sent.reasoning is None else sent.reasoning == "1",
     )
 
 
-def _sent(headers: Headers, name: str) -> str | None:
-    """Return what was sent under a name; two of it are joined, and so make no sense."""
-    values = headers.getlist(name)
-    return ", ".join(values).strip() if values else None
-
-
-def _refuse(name: str, expected: str) -> InvalidRequestError:
-    return InvalidRequestError(f"{name} has to be {expected}", code="unsupported_value", param=name)
+def _read(headers: Headers) -> OptionHeaders:
+    names = OptionHeaders.__struct_encode_fields__
+    # Two headers of one name are joined, as HTTP has it, and so make no sense.
+    sent = {name: ", ".join(values).strip() for name in names if (values := headers.getlist(name))}
+    try:
+        return msgspec.convert(sent, OptionHeaders, strict=False)
+    except msgspec.ValidationError as error:
+        raise refusal(error) from error
