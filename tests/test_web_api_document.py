@@ -77,7 +77,7 @@ async def test_it_says_which_endpoints_need_no_key(tmp_path: Path) -> None:
                 assert (status == 401) == (operation.get("security") != [{}]), (method, path)
 
 
-ANSWERS = [
+ANSWERS: list[tuple[str, str, Any]] = [
     ("GET", "/v1/models", None),
     ("GET", "/v1/models/{name}", None),
     ("POST", CHAT, BODY),

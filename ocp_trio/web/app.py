@@ -1,49 +1,30 @@
-"""The web application: its routes, and what holds for all of them."""
+"""The web application: its routes, each with its description."""
 
-import secrets
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from quart import Response, g, request
+from quart import g
 from quart.typing import ResponseReturnValue
 from quart_trio import QuartTrio
-from quart_trio.wrappers import TrioResponse
-from werkzeug.exceptions import HTTPException
 
 from ocp_trio.completion import Backend
-from ocp_trio.errors import (
-    InternalError,
-    InvalidRequestError,
-    MethodNotAllowedError,
-    NotFoundError,
-    OcpError,
-    RequestTimeoutError,
-    RequestTooLargeError,
-    ShuttingDownError,
-)
 from ocp_trio.logs import LogRing
 from ocp_trio.openai.completion_object import CompletionObject
 from ocp_trio.openai.parameters import ChatBody
-from ocp_trio.settings import Settings, is_loopback
+from ocp_trio.settings import Settings
 from ocp_trio.store import Store
-from ocp_trio.web import admin, answers, guards, inspection, live_settings
+from ocp_trio.web import admin, answers, inspection, live_settings
 from ocp_trio.web.api_document import Json, Operation, build_document
-from ocp_trio.web.callers import ANYBODY, identify
 from ocp_trio.web.cancelling import cancel_request
 from ocp_trio.web.completions import answer_chat
 from ocp_trio.web.connection import HTTPConnection, OwnResponse
+from ocp_trio.web.hooks import BODY_TIMEOUT, PUBLIC, add_error_handlers, add_guards
 from ocp_trio.web.lifecycle import Lifecycle
 from ocp_trio.web.options import OptionHeaders
 from ocp_trio.web.queries import LogsQuery, UsageQuery
-from ocp_trio.web.site import Site, failure
+from ocp_trio.web.site import Site
 
 __all__ = ["create_app"]
-
-BODY_TIMEOUT = 60
-"""Seconds that a body may take to arrive."""
-PUBLIC = frozenset({"/health", "/openapi.json"})
-"""Paths that need no key."""
-
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -93,8 +74,8 @@ def create_app(
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_size
     app.json.sort_keys = False  # type: ignore[attr-defined]  # of Quart's default provider
     site = Site(backends=backends, settings=settings, ring=ring, lifecycle=lifecycle, store=store, tune=tune)
-    _add_guards(app, site)
-    _add_error_handlers(app)
+    add_guards(app, site)
+    add_error_handlers(app)
     _add_routes(app, site)
     _add_admin_routes(app, site)
     _add_settings_routes(app, site)
@@ -219,62 +200,3 @@ def _add_document(app: App, settings: Settings) -> None:
         public=PUBLIC,
         keys_required=settings.auth_mode != "none",
     )
-
-
-def _add_guards(app: App, site: Site) -> None:
-    settings = site.settings
-
-    @app.before_request
-    async def guard() -> Response | None:
-        g.request_id = f"req_{secrets.token_hex(12)}"
-        origin = request.headers.get("origin")
-        if is_loopback(settings.bind):
-            guards.check_host(request.headers.get("host", ""), settings.allowed_hosts)
-        if settings.auth_mode == "none":
-            guards.check_origin(origin, settings.allowed_hosts)
-        if request.method == "OPTIONS" and not request.path.startswith("/api/"):
-            return TrioResponse(b"", status=204, headers=dict(guards.CORS_HEADERS))
-        g.caller = ANYBODY
-        if request.path not in PUBLIC:
-            g.caller = await identify(request.headers, settings, site.store)
-        if site.lifecycle.draining and request.method == "POST":
-            raise ShuttingDownError("the server is shutting down")
-        return None
-
-    @app.after_request
-    async def add_headers(response: Response) -> Response:
-        response.headers["x-request-id"] = g.get("request_id") or f"req_{secrets.token_hex(12)}"
-        # No page of any site may drive the administration.
-        shared = response.status_code != 403 and not request.path.startswith("/api/")
-        if shared and (origin := request.headers.get("origin")):
-            response.headers["access-control-allow-origin"] = origin
-            response.headers["vary"] = "Origin"
-        return response
-
-
-def _add_error_handlers(app: App) -> None:
-    @app.errorhandler(OcpError)
-    async def ours(error: OcpError) -> Response:
-        return failure(error)
-
-    @app.errorhandler(HTTPException)
-    async def quarts(error: HTTPException) -> Response:
-        return failure(_translate(error))
-
-
-def _translate(error: HTTPException) -> OcpError:
-    """Give an error of Quart's own our shape."""
-    match error.code:
-        case 404:
-            return NotFoundError(f"there is nothing at {request.path[:200]!r}")
-        case 405:
-            allow = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
-            return MethodNotAllowedError(f"{request.method} is not allowed here, but {allow}", allow=allow)
-        case 408:
-            return RequestTimeoutError(f"the body did not arrive within {BODY_TIMEOUT} s")
-        case 413:
-            return RequestTooLargeError("the request's body is too large (CLAUDE_MAX_BODY_SIZE)")
-        case code if code is not None and code < 500:
-            return InvalidRequestError("the request is malformed", code="invalid_request")
-        case _:
-            return InternalError("internal error")
