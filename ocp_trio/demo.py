@@ -17,6 +17,7 @@ from ocp_trio.completion import (
     TextEnd,
     Usage,
 )
+from ocp_trio.errors import InvalidRequestError
 
 __all__ = ["DemoBackend"]
 
@@ -48,11 +49,18 @@ class DemoBackend:
         return model if model == "demo" else None
 
     @asynccontextmanager
-    async def stream(self, request: CompletionRequest) -> AsyncIterator[AsyncIterator[Batch]]:  # noqa: ARG002 (Backend)
+    async def stream(self, request: CompletionRequest) -> AsyncIterator[AsyncIterator[Batch]]:
         """Stream the scripted answer.
 
         Cancellation: at once.
+
+        Raises:
+            InvalidRequestError: a tool has to be called.
         """
+        if request.tool_choice.mode == "required":
+            raise InvalidRequestError(
+                "the demo model calls no tools", code="unsupported_parameter", param="tool_choice"
+            )
         async with aclosing(self._batches()) as batches:
             yield batches
 

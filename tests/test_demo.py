@@ -1,5 +1,7 @@
 """The demo model needs nothing, and shows what a heartbeat is for."""
 
+import json
+
 from trio.testing import MockClock
 from web_app import frames, open_web_app, timeline
 
@@ -33,3 +35,13 @@ async def test_a_plain_answer_is_the_same_text(autojump_clock: MockClock) -> Non
         _, whole = await app.ask(model="demo")
 
     assert "".join(frames(streamed)[1:-2]).encode() in whole
+
+
+async def test_a_call_that_has_to_be_made_is_refused_rather_than_answered_with_words() -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+
+    async with open_web_app(DemoBackend()) as app:
+        status, body = await app.ask(model="demo", tools=[tool], tool_choice="required")
+
+    assert status == 400
+    assert json.loads(body)["error"]["param"] == "tool_choice"
