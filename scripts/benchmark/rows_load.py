@@ -28,7 +28,7 @@ class _Watched(Exchange):
     """A stream whose beats are watched.
 
     Attributes:
-        lateness: Seconds of each beat after it was due; of one that never came, after the end of the measurement.
+        lateness: Seconds from each time at which a beat was due to what came in its place.
         within: Beats that stood between two deltas of one burst.
     """
 
@@ -36,25 +36,30 @@ class _Watched(Exchange):
         super().__init__(stamped=False)
         self.lateness: list[float] = []
         self.within = 0
-        self._before = 0.0
+        self._before = self.sent
 
     def take(self, data: bytes, now: float) -> None:
         """Take a piece of the body: one chunk or more, of which none is a part of a beat."""
-        for number, piece in enumerate(data.split(_BEAT)):
-            if number:
-                self.lateness.append(now - self._before - HEARTBEAT)
-                # The frame of the role counts as a delta, too.
-                self.within += (self.deltas - 1) % BLOCK > 0
-            super().take(piece, now)
+        self._note_lateness(now)
         self._before = now
+        for number, piece in enumerate(data.split(_BEAT)):
+            # The frame of the role counts as a delta, too.
+            self.within += number > 0 and (self.deltas - 1) % BLOCK > 0
+            super().take(piece, now)
+
+    def _note_lateness(self, now: float) -> None:
+        silence = now - self._before
+        # After three silent seconds not one beat is missing, but three.
+        self.lateness += [silence - beat * HEARTBEAT for beat in range(1, int(silence / HEARTBEAT) + 1)]
 
     def begin_anew(self) -> None:
         """Forget what was watched so far."""
         self.lateness, self.within = [], 0
 
-    def finish(self) -> list[float]:
-        """Return how late the beats were, the latest one first."""
-        return sorted([*self.lateness, time.monotonic() - self._before - HEARTBEAT], reverse=True)
+    def latest(self) -> list[float]:
+        """Return how late its two latest beats were, those that are overdue now among them."""
+        self._note_lateness(time.monotonic())
+        return sorted([0.0, 0.0, *self.lateness])[:-3:-1]
 
 
 def _start(client: Client) -> list[_Watched]:
@@ -79,10 +84,10 @@ def _measure_load(subject: Subject, seconds: float) -> Mapping[str, float]:
         cpu = subject.cpu()
         client.run_for(seconds)
         used, grown = subject.cpu() - cpu, subject.memory() - memory
-        late = [stream.finish() for stream in streams]
+        late = [stream.latest() for stream in streams]
     return {
-        "load_worst": max(times[0] for times in late) * 1e3,
-        "load_second": max(times[1] for times in late if len(times) > 1) * 1e3,
+        "load_worst": max(worst for worst, _ in late) * 1e3,
+        "load_second": max(second for _, second in late) * 1e3,
         "load_within": sum(stream.within for stream in streams),
         "load_memory": grown / STREAMS,
         "load_cpu": used / seconds * 100,
