@@ -20,6 +20,7 @@ from ocp_trio.claude.version import OLDEST, read_version
 from ocp_trio.completion import Backend
 from ocp_trio.demo import DemoBackend
 from ocp_trio.errors import OcpError, SettingError
+from ocp_trio.garbage import calm_collector
 from ocp_trio.logs import LogRing, open_logs
 from ocp_trio.opencode_go import BASE_URL, OpenCodeGoBackend, open_opencode_go
 from ocp_trio.settings import Settings
@@ -77,6 +78,7 @@ class Application:
         await receive()
         try:
             async with self._open():
+                calm_collector()
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
         except OcpError as error:

@@ -11,6 +11,7 @@ from fake_program import install, records
 from fake_script import hang, ignore_sigterm, prompt, success, text, wait_for
 from raw_client import CHAT, RawClient, open_client
 from server_process import HYPERCORN, INSTALLED, MODULE, Server, open_server
+from shell import LIMIT, open_python, read_all
 from watching import wait_gone
 from web_app import frames
 
@@ -145,3 +146,28 @@ async def test_one_started_with_nohup_outlives_its_terminal(program: Path) -> No
         assert (await server.get("/health"))["status"] == "ok"
         server.signal(signal.SIGTERM)
         assert await server.wait() == 0
+
+
+COLLECTOR = """
+import gc, trio
+from ocp_trio.server import Application
+from ocp_trio.settings import Settings
+
+async def main():
+    requests = iter(["startup", "shutdown"])
+    async def receive():
+        return {"type": "lifespan." + next(requests)}
+    async def send(answer):
+        print(answer["type"], gc.get_freeze_count() > 10_000, gc.get_threshold())
+    await Application(Settings(), {"HOME": "/"}, demo=True)({"type": "lifespan"}, receive, send)
+
+trio.run(main)
+"""
+
+
+async def test_once_started_it_collects_garbage_seldom_and_leaves_out_what_was_imported() -> None:
+    with trio.fail_after(LIMIT):
+        async with open_python(COLLECTOR) as server:
+            started = (await read_all(server)).decode().splitlines()[0]
+
+    assert started == "lifespan.startup.complete True (20000, 5, 5)"
