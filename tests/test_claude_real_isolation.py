@@ -48,7 +48,11 @@ async def test_a_child_that_waited_brings_nothing_of_an_earlier_request(tmp_path
     async with open_real(tmp_path, **WAITING) as real:
         for number in range(4):
             asked = user(f"question {number}")
-            fields = {"system": f"You are number {number}.", "model": MODELS[number % 2], "max_tokens": 2000 + number}
+            fields: Json = {
+                "system": f"You are number {number}.",
+                "model": MODELS[number % 2],
+                "max_tokens": 2000 + number,
+            }
             await real.ask(request(asked, caller=str(number % 2), **fields))
 
         for number, recorded in enumerate(real.mock.requests):

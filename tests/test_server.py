@@ -3,6 +3,7 @@
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from fake_script import hang, ignore_sigterm, prompt, success, text, wait_for
 from raw_client import CHAT, RawClient, open_client
 from server_process import HYPERCORN, INSTALLED, MODULE, Server, open_server
 from shell import LIMIT, open_python, read_all
-from watching import wait_gone
+from watching import children, until, wait_gone
 from web_app import frames
 
 from ocp_trio.streaming.process import SETPRIV
@@ -40,6 +41,12 @@ async def hanging_streams(server: Server) -> AsyncIterator[tuple[RawClient, RawC
             await client.head()
             await client.read_until('"a"')
         yield clients[0], clients[1]
+
+
+async def _wait(server: Server, **counts: int) -> bool:
+    """Return whether so many children wait, and for what."""
+    warm = (await server.get("/health"))["warm"]["claude"]
+    return {name: warm[name] for name in counts} == counts
 
 
 @WAYS
@@ -137,6 +144,25 @@ async def test_the_children_of_a_killed_server_die_with_it(program: Path, tmp_pa
         assert await server.wait() == -signal.SIGKILL
         with trio.fail_after(10):
             await wait_gone(*(record.pid for record in records(tmp_path)))
+
+
+@pytest.mark.skipif(SETPRIV is None, reason="without setpriv nothing ends the children of a killed server")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_children_that_wait_for_a_request_or_for_the_next_turn_end_with_the_server(
+    number: signal.Signals, program: Path, tmp_path: Path
+) -> None:
+    async with open_server(program, CLAUDE_WARM_POOL="2", CLAUDE_WARM_CONVERSATIONS="2") as server:
+        await until(partial(_wait, server, idle=2))
+        async with server.chat(prompt(text("a"), success())) as client:
+            await client.answer()
+        await until(partial(_wait, server, idle=2, conversations=1))
+        waiting = children(server.pid)
+        assert len(waiting) == 3
+        server.signal(number)
+
+        assert await server.wait() == (0 if number == signal.SIGTERM else -number)
+        with trio.fail_after(10):
+            await wait_gone(*waiting)
 
 
 async def test_one_started_with_nohup_outlives_its_terminal(program: Path) -> None:
