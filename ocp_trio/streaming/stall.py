@@ -66,7 +66,8 @@ class StallGuard:
         self._clock = _WaitingClock()
         self._windows = StallWindows(limits, self._clock.time())
         self._suspended = False
-        self._scope: trio.CancelScope | None = None
+        self._waits: list[trio.CancelScope] = []
+        self._closed = False
         self._alarm = trio.CancelScope()
         self._settled_at = inf
 
@@ -105,16 +106,21 @@ class StallGuard:
     def waiting(self, scope: trio.CancelScope) -> Iterator[None]:
         """Run the clocks for the length of a block; a verdict cancels ``scope``, which contains it.
 
-        Inside of another such block it changes nothing.
+        Such blocks may be nested, and stand in several tasks at once.
+
+        Raises:
+            trio.ClosedResourceError: the guard's own block has been left: it would not guard.
         """
-        outer, self._scope = self._scope, self._scope or scope
+        if self._closed:
+            raise trio.ClosedResourceError("the block of this guard has been left")
         if self.verdict is not None:
             scope.cancel()
+        self._waits.append(scope)
         self._set_alarm()
         try:
             yield
         finally:
-            self._scope = outer
+            self._waits.remove(scope)
             self._set_alarm()
 
     async def read(self, receive: Callable[[], Awaitable[T]]) -> T:
@@ -139,7 +145,7 @@ class StallGuard:
         raise self.verdict
 
     def _set_alarm(self) -> None:
-        self._clock.run(running=self._scope is not None and not self._suspended and not self.settled)
+        self._clock.run(running=bool(self._waits) and not self._suspended and not self.settled)
         # One that is early is set anew when it goes off: once in a window, not with every read.
         if self._alarm.deadline > (deadline := self._deadline()):
             self._alarm.deadline = deadline
@@ -160,13 +166,17 @@ class StallGuard:
                 self._give_up()
 
     def _give_up(self) -> None:
-        assert self._scope is not None
         if self._windows.finished_at == inf:
             self.verdict = UpstreamStalledError(self._windows.facts(self._clock.time()))
         else:
             self.verdict = trio.EndOfChannel("the answer was finished")
-        self._scope.cancel()
+        for scope in self._waits:
+            scope.cancel()
         self.settle()
+
+    def close(self) -> None:
+        """Guard no longer."""
+        self._closed = True
 
 
 class GuardedStream(trio.abc.ReceiveStream):
@@ -209,5 +219,8 @@ async def open_stall_guard(limits: StallLimits) -> AsyncIterator[StallGuard]:
     with unwrap_lone_error():
         async with trio.open_nursery() as nursery:
             nursery.start_soon(guard.watch)
-            yield guard
+            try:
+                yield guard
+            finally:
+                guard.close()
             nursery.cancel_scope.cancel()
