@@ -24,9 +24,13 @@ def test_names_of_this_machine_are_served(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:80", "10.9.8.7", "[bad", "localhost.evil.example", ":80"]
+    "host",
+    [
+        *("evil.example", "evil.example:80", "10.9.8.7", "localhost.evil.example"),
+        *("[bad", ":80", "localhost/x", "evil@localhost", "localhost:x", "localhost "),
+    ],
 )
-def test_a_foreign_name_is_refused(host: str) -> None:
+def test_a_foreign_or_malformed_name_is_refused(host: str) -> None:
     with pytest.raises(PermissionDeniedError):
         guards.check_host(host, ["my.lan"])
 

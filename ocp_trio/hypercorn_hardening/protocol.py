@@ -1,5 +1,6 @@
 """HTTP/1.1 as Hypercorn speaks it, minus what lets a peer harm its own request or those of others."""
 
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +19,10 @@ __all__ = ["Overdue", "Unread", "open_protocol"]
 _READ_AHEAD = 2**16
 """Bytes of further requests, read during a response, beyond which we read no more: then, and only then, it is not
 noticed that the peer has gone."""
+_REQUEST_LINE = re.compile(rb"[!-~]+ [!-~]+ HTTP/\d\.\d\r?")
+_TARGET = re.compile(rb"/|https?://|\*$")
+"""How a target begins, with or without the name of its server; any other is a proxy's."""
+_SEPARATORS = len(": \r\n")
 _VERSIONS = frozenset({b"1.0", b"1.1"})
 _UNANSWERED = frozenset({h11.IDLE, h11.SEND_RESPONSE})
 """Our states in which no response has begun."""
@@ -144,6 +149,8 @@ class Http1(H11Protocol):
                     await self.send(Updated(idle=False))
                     await self._accept(event)
                 elif self.stream is None:
+                    if not self._may_become_request():
+                        await self._refuse(400)
                     return
                 elif isinstance(event, h11.Data):
                     await self.stream.handle(Body(STREAM_ID, event.data))
@@ -155,14 +162,22 @@ class Http1(H11Protocol):
                 else:
                     return
 
+    def _may_become_request(self) -> bool:
+        """Whether the first line, once it is there, is one of HTTP/1: h11 looks at it only with all of the head."""
+        line, newline, _ = self.connection.trailing_data[0].partition(b"\n")
+        return not newline or _REQUEST_LINE.fullmatch(line) is not None
+
     async def _accept(self, request: h11.Request) -> None:
         method = request.method.decode("ascii")
         # h11 itself notices a long header only while it is incomplete: how it was cut into segments must not decide.
-        size = len(request.target) + sum(len(name) + len(value) for name, value in request.headers)
+        size = len(method) + len(request.target)
+        size += sum(len(name) + len(value) + _SEPARATORS for name, value in request.headers)
         if request.http_version not in _VERSIONS:
             await self._refuse(505, method)
         elif size > self.config.h11_max_incomplete_size:
             await self._refuse(431, method)
+        elif not _TARGET.match(request.target):
+            await self._refuse(400, method)
         else:
             await self._create_stream(request)
 

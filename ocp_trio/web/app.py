@@ -72,6 +72,8 @@ def create_app(
     app.config["RESPONSE_TIMEOUT"] = None
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body_size
+    # A path with too many slashes is not there, rather than redirected by a page of HTML.
+    app.url_map.merge_slashes = False
     app.json.sort_keys = False  # type: ignore[attr-defined]  # of Quart's default provider
     site = Site(backends=backends, settings=settings, ring=ring, lifecycle=lifecycle, store=store, tune=tune)
     add_guards(app, site)

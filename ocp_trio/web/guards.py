@@ -1,5 +1,6 @@
 """Decide who may call: keys, and what a web page that some browser shows may do."""
 
+import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
@@ -25,15 +26,16 @@ CORS_HEADERS: Mapping[str, str] = {
 """What a browser is told when it asks before a request; the headers are those that the official clients send."""
 
 
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.~-]+))(?::[0-9]{0,5})?", re.ASCII)
+
+
 def _is_known(host: str | None, allowed: Iterable[str]) -> bool:
     return host is not None and (is_loopback(host) or host.lower() in {name.lower() for name in allowed})
 
 
-def _host_name(netloc: str) -> str | None:
-    try:
-        return urlsplit(f"//{netloc}").hostname
-    except ValueError:
-        return None
+def _host_name(host: str) -> str | None:
+    parts = _HOST.fullmatch(host)
+    return parts and (parts[1] or parts[2])
 
 
 def check_host(host: str, allowed: Iterable[str]) -> None:

@@ -81,7 +81,7 @@ def _translate(error: HTTPException) -> OcpError:
             return NotFoundError(f"there is nothing at {request.path[:200]!r}")
         case 405:
             allow = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
-            return MethodNotAllowedError(f"{request.method} is not allowed here, but {allow}", allow=allow)
+            return MethodNotAllowedError(f"{request.method[:20]} is not allowed here, but {allow}", allow=allow)
         case 408:
             return RequestTimeoutError(f"the body did not arrive within {BODY_TIMEOUT} s")
         case 413:
