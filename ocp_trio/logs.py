@@ -1,17 +1,18 @@
 """Structured logs: one JSON object per line on stderr, and the newest of them in a bounded ring."""
 
 import logging
+import secrets
 import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import islice
-from typing import Any
+from itertools import count, islice
+from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["LogRing", "open_logs"]
+__all__ = ["LogPage", "LogRing", "open_logs"]
 
 _BEFORE = len(vars(logging.makeLogRecord({})))
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -26,8 +27,19 @@ def _entry(record: logging.LogRecord) -> dict[str, Any]:
     return entry | {name: value for name, value in islice(fields.items(), _BEFORE, None) if name not in _STANDARD}
 
 
+class LogPage(NamedTuple):
+    """Some of the log's entries, and where the rest of them will begin."""
+
+    entries: list[dict[str, Any]]
+    """The newest last."""
+    cursor: str
+    """Names the newest entry of all, whichever were asked for; what comes after it is what has not been seen."""
+    missed: int
+    """Entries since the cursor asked for that have been dropped meanwhile."""
+
+
 class LogRing(logging.Handler):
-    """The newest entries of all loggers of this program.
+    """The newest entries of all loggers of this program, numbered from 1.
 
     Args:
         capacity: How many entries are kept.
@@ -35,20 +47,35 @@ class LogRing(logging.Handler):
 
     def __init__(self, capacity: int = 1000) -> None:
         super().__init__(logging.INFO)
-        self._entries: deque[dict[str, Any]] = deque(maxlen=capacity)
+        self._entries: deque[tuple[int, dict[str, Any]]] = deque(maxlen=capacity)
+        self._numbers = count(1)
+        # A number says nothing to the next run of the server, which counts anew.
+        self._run = secrets.token_hex(4)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a record."""
-        self._entries.append(_entry(record))
+        self._entries.append((next(self._numbers), _entry(record)))
 
     def newest(self, count: int, *, level: str | None = None, event: str | None = None) -> list[dict[str, Any]]:
         """Return at most ``count`` entries, the newest last, of one level or event if given."""
+        return self.read(count, level=level, event=event).entries
+
+    def read(self, count: int, *, level: str | None = None, event: str | None = None, after: str = "") -> LogPage:
+        """Return at most ``count`` of the newest entries after a cursor; any other text is the beginning."""
+        run, _, digits = after.partition(".")
+        last_seen = int(digits) if run == self._run and digits.isdecimal() and len(digits) < 19 else 0
+        # Copied at once: other threads log too.
+        kept = list(self._entries)
         found = [
             entry
-            for entry in self._entries
-            if (level is None or entry["level"] == level) and (event is None or entry["event"] == event)
+            for number, entry in kept
+            if number > last_seen
+            and (level is None or entry["level"] == level)
+            and (event is None or entry["event"] == event)
         ]
-        return found[-count:] if count > 0 else []
+        first, last = (kept[0][0], kept[-1][0]) if kept else (1, 0)
+        missed = max(first - last_seen - 1, 0) if last_seen else 0
+        return LogPage(found[-count:] if count > 0 else [], f"{self._run}.{last}", missed)
 
 
 class _JsonLines(logging.Formatter):

@@ -8,9 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import click
 import fake_program
 import pytest
+from commands import leaves
 
+from ocp_trio.cli import main
 from ocp_trio.openai.requests import parameter_table
 from ocp_trio.settings import Settings, descriptions
 
@@ -37,6 +40,18 @@ def test_every_setting_stands_in_the_table_with_its_default_and_its_meaning() ->
     table = README.partition("## Settings")[2].partition("\n## ")[0]
 
     assert [line for line in table.splitlines() if line.startswith("| `")] == settings_rows()
+
+
+def test_every_command_stands_in_the_table_with_its_arguments_and_what_it_does() -> None:
+    rows = []
+    for path, command in leaves(main):
+        arguments = [
+            each.make_metavar(click.Context(command)) for each in command.params if each.param_type_name == "argument"
+        ]
+        rows.append(f"| `ocp-trio {' '.join([*path, *arguments])}` | {command.get_short_help_str(200)} |")
+    table = README.partition("## Commands")[2].partition("\n## ")[0]
+
+    assert [line for line in table.splitlines() if line.startswith("| `")] == rows
 
 
 def test_every_parameter_stands_in_the_row_of_what_becomes_of_it() -> None:

@@ -57,6 +57,8 @@ class Logs(TypedDict):
     count: int
     level: str
     entries: list[LogEntry]
+    cursor: str
+    missed: int
 
 
 class CreatedKey(TypedDict):

@@ -81,11 +81,17 @@ def health(site: Site) -> dict[str, Any]:
 
 
 def newest_logs(site: Site) -> Logs:
-    """Return the newest log entries, as ``?n=&level=&event=`` ask for them.
+    """Return the newest log entries, as ``?n=&level=&event=&after=`` ask: ``after`` is a ``cursor`` told before.
 
     Raises:
         InvalidRequestError: a parameter makes no sense.
     """
     query = read_query(LogsQuery)
-    entries = site.ring.newest(query.n, level=query.level, event=query.event)
-    return {"count": len(entries), "level": query.level or "all", "entries": entries}
+    page = site.ring.read(query.n, level=query.level, event=query.event, after=query.after)
+    return {
+        "count": len(page.entries),
+        "level": query.level or "all",
+        "entries": page.entries,
+        "cursor": page.cursor,
+        "missed": page.missed,
+    }

@@ -24,6 +24,7 @@ class LogsQuery(msgspec.Struct, frozen=True):
     n: Rows = 100
     level: Literal["debug", "info", "warning", "error", "critical"] | None = None
     event: str | None = None
+    after: Annotated[str, Meta(description="The `cursor` of an earlier answer: only what came after it.")] = ""
 
 
 class UsageQuery(msgspec.Struct, frozen=True):
