@@ -88,14 +88,14 @@ class Server:
         """Return what it has printed so far, standard output and error alike."""
         return self._log.read_text()
 
-    def logged(self, event: str) -> list[dict[str, Json]]:
-        """Return the log entries of one event."""
+    def logged(self, event: str, **fields: Json) -> list[dict[str, Json]]:
+        """Return the log entries of one event, if need be those with certain fields."""
         lines = [line for line in self.output().splitlines() if line.startswith("{") and line.endswith("}")]
-        return [entry for entry in map(json.loads, lines) if entry["event"] == event]
+        return [entry for entry in map(json.loads, lines) if {"event": event, **fields}.items() <= entry.items()]
 
-    async def wait_logged(self, event: str, count: int = 1) -> list[dict[str, Json]]:
+    async def wait_logged(self, event: str, count: int = 1, **fields: Json) -> list[dict[str, Json]]:
         """Return the log entries of one event as soon as there are ``count``."""
-        return await wait_for(self._log.parent, lambda: (found := self.logged(event))[count - 1 :] and found)
+        return await wait_for(self._log.parent, lambda: (found := self.logged(event, **fields))[count - 1 :] and found)
 
     async def wait_listening(self) -> None:
         """Wait until it listens; one that ends instead is an error."""

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import fake_program
 import pytest
+from client_libraries import PINS
 from commands import leaves
 
 from ocp_trio.cli import main
@@ -63,6 +64,12 @@ def test_every_parameter_stands_in_the_row_of_what_becomes_of_it() -> None:
     for treatment in ("honoured", "ignored", "refused"):
         expected = {name for name, becomes in parameter_table(tools_supported=True).items() if becomes == treatment}
         assert rows[treatment.replace("ignored", "ignored,")] == expected
+
+
+def test_every_client_library_that_is_tried_is_named_with_its_version() -> None:
+    requests = README.partition("## Requests")[2].partition("\n## ")[0]
+
+    assert sorted(re.findall(r"`([^`\s]+(?:==|@)\d[^`\s]*)`", requests)) == sorted(PINS)
 
 
 def test_every_row_of_who_ends_a_request_names_a_test_that_exists() -> None:

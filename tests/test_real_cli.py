@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import real_cli
 
+NAME = f"claude-{real_cli.VERSION}"
 FAKE_NPM = """#!/bin/sh
 echo "npm HOME=$HOME $*" >> "$LOG"
 while [ "$1" != --prefix ]; do shift; done
@@ -25,9 +26,7 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self.home, self.path, self.cache, self.log = (folder / name for name in ("home", "path", "cache", "log"))
-        self.executable = (
-            self.cache / f"claude-{real_cli.VERSION}/node_modules/@anthropic-ai/claude-code/bin/claude.exe"
-        )
+        self.executable = self.cache / NAME / "node_modules/@anthropic-ai/claude-code/bin/claude.exe"
         self.home.mkdir()
         self.path.mkdir()
         for name, text in (("npm", FAKE_NPM), ("node", FAKE_NODE)):
@@ -59,10 +58,10 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_it_says_in_one_line_what_it_installs_and_where(machine: Machine) -> None:
-    assert machine.install() == (0, [f"installing claude {real_cli.VERSION} with npm into {machine.cache}"])
+    assert machine.install() == (0, [f"installing claude {real_cli.VERSION} into {machine.cache}"])
 
     assert machine.executable.is_file()
-    assert sorted(path.name for path in machine.cache.iterdir()) == [f"claude-{real_cli.VERSION}", "lock"]
+    assert sorted(path.name for path in machine.cache.iterdir()) == [NAME, f"{NAME}.lock"]
 
 
 def test_npm_has_another_home_but_the_same_configuration(machine: Machine) -> None:
@@ -79,7 +78,7 @@ def test_a_second_run_installs_nothing(machine: Machine) -> None:
     machine.install()
     machine.log.unlink()
 
-    assert machine.install() == (0, [f"claude {real_cli.VERSION} is there: {machine.executable}"])
+    assert machine.install() == (0, [f"claude {real_cli.VERSION} is there: {machine.cache / NAME}"])
 
     assert not machine.log.exists()
 
@@ -119,7 +118,7 @@ def test_a_failing_npm_is_quoted_in_one_line(machine: Machine) -> None:
 
     assert status == 1
     assert lines[1].endswith("could not be installed: npm ended with status 1: npm error code E404; npm error 404 gone")
-    assert [path.name for path in machine.cache.iterdir()] == ["lock"]
+    assert [path.name for path in machine.cache.iterdir()] == [f"{NAME}.lock"]
 
 
 def test_a_run_needs_nothing_of_the_real_environment(tmp_path: Path) -> None:
