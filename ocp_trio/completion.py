@@ -161,37 +161,37 @@ class Usage(msgspec.Struct, frozen=True):
     reasoning: int = 0
 
 
-class Started(msgspec.Struct, frozen=True):
+class Started(msgspec.Struct, frozen=True, tag=True):
     """The work was begun, here; it proves nothing about the model."""
 
 
-class TextDelta(msgspec.Struct, frozen=True):
+class TextDelta(msgspec.Struct, frozen=True, tag=True):
     """Visible text."""
 
     text: str
 
 
-class TextEnd(msgspec.Struct, frozen=True):
+class TextEnd(msgspec.Struct, frozen=True, tag=True):
     """End of a block of visible text."""
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True, tag=True):
     """Why there is no answer of the form that was asked for; stands in the place of visible text."""
 
     text: str
 
 
-class ThinkingDelta(msgspec.Struct, frozen=True):
+class ThinkingDelta(msgspec.Struct, frozen=True, tag=True):
     """Reasoning text."""
 
     text: str
 
 
-class ThinkingEnd(msgspec.Struct, frozen=True):
+class ThinkingEnd(msgspec.Struct, frozen=True, tag=True):
     """End of a block of reasoning text."""
 
 
-class ToolCallStart(msgspec.Struct, frozen=True):
+class ToolCallStart(msgspec.Struct, frozen=True, tag=True):
     """The model begins to call tool ``name``; ``index`` counts the calls of this answer from 0."""
 
     index: int
@@ -199,20 +199,20 @@ class ToolCallStart(msgspec.Struct, frozen=True):
     name: str
 
 
-class ToolCallDelta(msgspec.Struct, frozen=True):
+class ToolCallDelta(msgspec.Struct, frozen=True, tag=True):
     """A piece of the JSON text of call ``index``'s arguments."""
 
     index: int
     arguments: str
 
 
-class ToolCallEnd(msgspec.Struct, frozen=True):
+class ToolCallEnd(msgspec.Struct, frozen=True, tag=True):
     """The arguments of call ``index`` are complete."""
 
     index: int
 
 
-class Activity(msgspec.Struct, frozen=True):
+class Activity(msgspec.Struct, frozen=True, tag=True):
     """Upstream said something of this ``kind`` that a client does not see: life, nothing else.
 
     ``usage`` is what the answer has cost so far, where upstream has just told it.
@@ -222,14 +222,14 @@ class Activity(msgspec.Struct, frozen=True):
     usage: Usage | None = None
 
 
-class Completed(msgspec.Struct, frozen=True):
+class Completed(msgspec.Struct, frozen=True, tag=True):
     """The answer is complete."""
 
     finish_reason: FinishReason
     usage: Usage = Usage()
 
 
-class Failed(msgspec.Struct, frozen=True):
+class Failed(msgspec.Struct, frozen=True, tag=True):
     """There will be no (further) answer, and why."""
 
     error: OcpError

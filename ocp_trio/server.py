@@ -91,10 +91,11 @@ class Application:
         ring = LogRing()
         async with AsyncExitStack() as stack:
             stack.enter_context(open_logs(ring))
+            backends = await stack.enter_async_context(self._open_backends())
             store = None
             if self._settings.keeps_accounts:
+                # Inside the backends' block: what its flights have running ends before the backends do.
                 store = await stack.enter_async_context(open_store(self._settings.store))
-            backends = await stack.enter_async_context(self._open_backends())
             app = create_app(
                 backends,
                 self._settings,

@@ -35,22 +35,40 @@ async def test_beyond_the_limit_nobody_joins_and_what_all_have_is_dropped() -> N
             await anext(cursor)
 
 
-async def test_beyond_the_limit_the_upstream_waits_for_the_slowest_follower(nursery: trio.Nursery) -> None:
+async def test_beyond_the_limit_the_upstream_waits_for_the_fastest_follower_and_leaves_the_slow_ones_behind(
+    nursery: trio.Nursery,
+) -> None:
     flight = Flight(max_bytes=300)
     log: list[int] = []
-    with flight.joined() as slow, flight.joined() as fast:
+    with flight.joined() as slow, flight.joined() as close, flight.joined() as fast:
         nursery.start_soon(publish_all, flight, [100] * 4, log)
-        await trio.testing.wait_all_tasks_blocked()
-        assert [await anext(fast) for _ in range(3)] == [b"x" * 100] * 3
+        for cursor in (slow, close, close, fast, fast):
+            await anext(cursor)
         await trio.testing.wait_all_tasks_blocked()
         waiting = list(log)
 
-        for _ in range(2):
-            await anext(slow)
+        assert [len(batch) async for batch in fast] == [100] * 2
         await trio.testing.wait_all_tasks_blocked()
 
-        assert (waiting, log) == ([0, 1], [0, 1, 2, 3])
-        assert [len(batch) async for batch in slow] == [100] * 2
+        assert (waiting, log, flight.followers) == ([0, 1, 2], [0, 1, 2, 3], 2)
+        assert [len(batch) async for batch in close] == [100] * 2
+        with pytest.raises(FlightLostError):
+            await anext(slow)
+    assert flight.followers == 0
+
+
+async def test_a_reader_that_is_no_reason_to_go_on_is_waited_for(nursery: trio.Nursery) -> None:
+    flight = Flight(max_bytes=300)
+    log: list[int] = []
+    with flight.joined(counts=False) as copier, flight.joined() as fast:
+        nursery.start_soon(publish_all, flight, [100] * 4, log)
+        assert [len(await anext(fast)) for _ in range(3)] == [100] * 3
+        await trio.testing.wait_all_tasks_blocked()
+        waiting = list(log)
+
+        assert [len(batch) async for batch in copier] == [100] * 4
+
+    assert (waiting, log) == ([0, 1], [0, 1, 2, 3])
 
 
 async def test_a_slow_follower_that_leaves_lets_the_upstream_go_on(nursery: trio.Nursery) -> None:

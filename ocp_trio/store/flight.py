@@ -22,10 +22,17 @@ class FlightLostError(UpstreamIncompleteError):
 
 
 class Cursor(AsyncIterator[bytes]):
-    """Where one reader of a flight stands; made by `Flight.joined`."""
+    """Where one reader of a flight stands; made by `Flight.joined`.
 
-    def __init__(self, flight: "Flight", position: int) -> None:
+    Attributes:
+        counts: Whether it is a reason to go on.
+        left_behind: Whether it was so slow that what it has not read yet has been dropped.
+    """
+
+    def __init__(self, flight: "Flight", position: int, *, counts: bool) -> None:
         self.position = position
+        self.counts = counts
+        self.left_behind = False
         self._flight = flight
 
     async def __anext__(self) -> bytes:
@@ -34,8 +41,11 @@ class Cursor(AsyncIterator[bytes]):
         Cancellation: at once; nothing is skipped.
 
         Raises:
-            FlightLostError: after all that was published, where the flight has not been finished.
+            FlightLostError: after all that was published, where the flight has not been finished; or before, where
+                this reader has been left behind.
         """
+        if self.left_behind:
+            raise FlightLostError("the client reads a shared answer far more slowly than others do")
         await self._flight.wait_beyond(self.position)
         batch = self._flight.read(self.position)
         if batch is None:
@@ -49,7 +59,12 @@ class Flight:
     """The batches of one run, and those who read them.
 
     Args:
-        max_bytes: Beyond it nobody may join, what all have read is dropped, and the publisher waits for the slowest.
+        max_bytes: Beyond it nobody may join, what all have read is dropped, and the publisher waits for the fastest
+            reader; those that are farther behind that one are left behind.
+
+    Attributes:
+        landed: Whether its producer is gone, and all that it had started with it.
+        adopted: Whether it goes on for followers elsewhere, though nobody here follows.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -57,6 +72,8 @@ class Flight:
         self.published = 0
         self.finished = False
         self.followers = 0
+        self.landed = False
+        self.adopted = False
         self._max_bytes = max_bytes
         self._error: FlightLostError | None = None
         self._batches: deque[bytes] = deque()
@@ -75,16 +92,16 @@ class Flight:
         """Read from the beginning for the length of a block.
 
         Args:
-            counts: Whether this reader is a reason to go on.
+            counts: Whether this reader is a reason to go on; one that is not is never left behind.
         """
-        cursor = Cursor(self, self._dropped)
+        cursor = Cursor(self, self._dropped, counts=counts)
         self._cursors.add(cursor)
         self.followers += counts
         try:
             yield cursor
         finally:
-            self._cursors.remove(cursor)
-            self.followers -= counts
+            self._cursors.discard(cursor)
+            self.followers -= cursor.counts
             self.trim()
             self._wake()
 
@@ -100,7 +117,7 @@ class Flight:
         self._wake()
         self.trim()
         await trio.lowlevel.checkpoint()
-        await self.wait_until(lambda: self._size <= self._max_bytes)
+        await self.wait_until(self._has_room)
 
     def finish(self) -> None:
         """Say that all has been published."""
@@ -129,6 +146,10 @@ class Flight:
         self.trim()
         return found
 
+    def has_all(self, cursor: Cursor) -> bool:
+        """Whether a reader has read all that was published."""
+        return cursor.position == self.published
+
     def trim(self) -> None:
         """Beyond the limit, drop what all have read."""
         if self.joinable or self.ended or self._size <= self._max_bytes:
@@ -138,6 +159,23 @@ class Flight:
             self._size -= len(self._batches.popleft()) + OVERHEAD
             self._dropped += 1
         self._wake()
+
+    def _has_room(self) -> bool:
+        """Whether more may be published; whoever holds that up for a reader that has read all is left behind."""
+        if self._size > self._max_bytes and any(each.counts and self.has_all(each) for each in self._cursors):
+            self._leave_behind()
+        return self._size <= self._max_bytes
+
+    def _leave_behind(self) -> None:
+        """Drop what only the slowest have not read, until there is room."""
+        while self._size > self._max_bytes:
+            slowest = min(self._cursors, key=lambda each: each.position)
+            if not slowest.counts:
+                return
+            self._cursors.remove(slowest)
+            self.followers -= 1
+            slowest.counts, slowest.left_behind = False, True
+            self.trim()
 
     async def wait_beyond(self, position: int) -> None:
         """Wait until there is something at ``position``, or nothing more will come."""
@@ -153,6 +191,21 @@ class Flight:
         """Let nobody join any more."""
         self.joinable = False
         self._wake()
+
+    def adopt(self, *, adopted: bool) -> None:
+        """Say whether it goes on for followers elsewhere."""
+        self.adopted = adopted
+        self._wake()
+
+    def land(self, error: FlightLostError) -> None:
+        """Say that the producer is gone; unless it has finished before, the rest will never come."""
+        self.lose(error)
+        self.landed = True
+        self._wake()
+
+    async def wait_left(self) -> None:
+        """Wait until nobody here has to wait for it: it has landed, or somebody follows it, here or elsewhere."""
+        await self.wait_until(lambda: self.landed or self.followers > 0 or self.adopted)
 
     def _wake(self) -> None:
         self._changed.set()

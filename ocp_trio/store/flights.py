@@ -39,11 +39,16 @@ class OwnedFlights:
         """Follow the flight of ``key`` from its first batch on; start it where there is none."""
         found = self._flights.get(key)
         flight = found if found is not None and found.joinable else Flight(self._max_bytes)
-        with flight.joined() as cursor:
-            if flight is not found:
-                self._flights[key] = flight
-                self._nursery.start_soon(self._own, key, flight, produce)
-            yield cursor
+        try:
+            with flight.joined() as cursor:
+                if flight is not found:
+                    self._flights[key] = flight
+                    self._nursery.start_soon(self._own, key, flight, produce)
+                yield cursor
+        finally:
+            # Whoever leaves last turns off the light: no child outlives the requests that it runs for.
+            with trio.CancelScope(shield=True):
+                await flight.wait_left()
 
     async def _own(self, key: bytes, flight: Flight, produce: Producer) -> None:
         try:
@@ -52,7 +57,7 @@ class OwnedFlights:
         except OcpError as error:
             logger.warning("flight_lost", extra={"cause": type(error).__name__})
         finally:
-            flight.lose(FlightLostError("the shared answer ended before it was complete"))
+            flight.land(FlightLostError("the shared answer ended before it was complete"))
             if self._flights.get(key) is flight:
                 del self._flights[key]
 

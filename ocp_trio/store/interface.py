@@ -20,7 +20,7 @@ from ocp_trio.store.reports import UsageReport
 __all__ = ["Cache", "Flights", "Keys", "Producer", "Publish", "Quotas", "Store", "Usage"]
 
 Publish: TypeAlias = Callable[[bytes], Awaitable[None]]
-"""Hands one batch to all followers of a flight. It waits only while a follower is far behind."""
+"""Hands one batch to all followers of a flight. It waits only while all of them are far behind."""
 
 Producer: TypeAlias = Callable[[Publish], Awaitable[None]]
 """Produces the whole of a flight, failures of its upstream included: they are batches like others."""
@@ -138,7 +138,8 @@ class Flights(Protocol):
     followers there get `FlightLostError`. An engine that is down costs the sharing, never the answer.
 
     Memory: a flight keeps what it has published, up to a limit, for those that join later. Beyond the limit nobody
-    joins any more, what all followers have is dropped, and `Publish` waits for the slowest of them.
+    joins any more, what all followers have is dropped, and `Publish` waits for the fastest of them. A follower that is
+    farther behind that one than the limit gets `FlightLostError`: it stops nobody else.
     """
 
     @property
@@ -154,10 +155,12 @@ class Flights(Protocol):
             produce: Runs for as long as somebody follows, possibly longer than this block: it must not depend on
                 anything of the request. What it raises, other than an `OcpError`, ends the store's block.
 
-        Cancellation: leaving the block leaves the flight, at once.
+        Cancellation: leaving the block leaves the flight, at once where others follow it. The last to leave waits,
+        shielded, until the producer is gone, within the producer's own bound and the store's timeout.
 
         Raises:
-            FlightLostError: from the iterator; the flight ended without having been finished.
+            FlightLostError: from the iterator; the flight ended without having been finished, or has left this follower
+                behind.
         """
         ...
 

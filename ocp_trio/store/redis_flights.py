@@ -154,6 +154,7 @@ class RedisFlights:
             alone = not flight.followers
             if others < 0 or (alone and not others):
                 break
+            flight.adopt(adopted=alone)
         return False
 
     async def _follow(self, place: _Place, leader: str, me: str, flight: Flight) -> bool:

@@ -7,7 +7,6 @@ from typing import TypeAlias
 import trio
 
 from ocp_trio.completion import BackendState, Batch, CompletionRequest, Model, Started
-from ocp_trio.errors import OcpError
 
 __all__ = ["ScriptedBackend", "Step"]
 
@@ -31,7 +30,7 @@ class ScriptedBackend:
     models = (Model("scripted", 1000, 1000),)
     state = BackendState()
 
-    def __init__(self, script: Sequence[Step], *, refuse: OcpError | None = None, clean_up: float = 0) -> None:
+    def __init__(self, script: Sequence[Step], *, refuse: Exception | None = None, clean_up: float = 0) -> None:
         self.requests: list[CompletionRequest] = []
         self.running = 0
         self._script = script

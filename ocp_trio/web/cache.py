@@ -1,9 +1,8 @@
-"""Answer equal requests of one caller from the store's cache, as if they were streamed anew."""
+"""Keep answers for equal requests of one caller, and tell them as if they were streamed anew."""
 
 import hashlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
 
 import msgspec
 
@@ -21,10 +20,9 @@ from ocp_trio.completion import (
     Usage,
 )
 from ocp_trio.errors import StoreUnavailableError
-from ocp_trio.shaping import Stream
 from ocp_trio.store import Cache
 
-__all__ = ["cache_key", "serve_from_cache"]
+__all__ = ["Answer", "cache_key", "keep", "look_up", "replay"]
 
 PIECE = 80
 """Code points of one piece of a replayed answer."""
@@ -32,13 +30,15 @@ PIECE = 80
 logger = logging.getLogger("ocp_trio.web")
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True):
+    """A whole answer."""
+
     text: str
     finish_reason: FinishReason
     usage: Usage
 
 
-_decode = msgspec.msgpack.Decoder(_Answer).decode
+_decode = msgspec.msgpack.Decoder(Answer).decode
 
 
 def cache_key(request: CompletionRequest, backend: str, epoch: tuple[object, ...] = ()) -> bytes:
@@ -54,42 +54,33 @@ def cache_key(request: CompletionRequest, backend: str, epoch: tuple[object, ...
     return hashlib.sha256(msgspec.json.encode((backend, request, roles, parts, epoch))).digest()
 
 
-def serve_from_cache(stream: Stream, cache: Cache, key: bytes, ttl: float) -> Stream:
-    """Return a stream that replays what is cached under ``key``, or streams and caches it for ``ttl`` seconds.
+async def look_up(cache: Cache, key: bytes) -> Answer | None:
+    """Return what is cached under ``key``.
 
-    Only a text that ended by itself is kept. A store that is down costs the cache, never the answer.
+    Raises:
+        StoreUnavailableError: the cache cannot be asked now.
     """
-
-    @asynccontextmanager
-    async def replay_or_stream(request: CompletionRequest) -> AsyncIterator[AsyncIterator[Batch]]:
-        found = await _look_up(cache, key)
-        if found is not None:
-            async with aclosing(_replay(found)) as batches:
-                yield batches
-            return
-        async with stream(request) as live, aclosing(_keep(live, cache, key, ttl)) as batches:
-            yield batches
-
-    return replay_or_stream
-
-
-async def _look_up(cache: Cache, key: bytes) -> _Answer | None:
+    found = await cache.get(key)
     try:
-        found = await cache.get(key)
         return None if found is None else _decode(found)
-    except (StoreUnavailableError, msgspec.DecodeError):
-        logger.warning("cache_unavailable")
+    except msgspec.DecodeError:
+        # A server of another version wrote it.
         return None
 
 
-async def _replay(answer: _Answer) -> AsyncGenerator[Batch, None]:
+async def replay(answer: Answer) -> AsyncGenerator[Batch, None]:
+    """Tell an answer as if it were told anew."""
     yield (Started(),)
     for start in range(0, len(answer.text), PIECE):
         yield (TextDelta(answer.text[start : start + PIECE]),)
     yield (TextEnd(), Completed(answer.finish_reason, answer.usage))
 
 
-async def _keep(batches: AsyncIterator[Batch], cache: Cache, key: bytes, ttl: float) -> AsyncGenerator[Batch, None]:
+async def keep(batches: AsyncIterator[Batch], cache: Cache, key: bytes, ttl: float) -> AsyncGenerator[Batch, None]:
+    """Pass batches on, and cache an answer that is text and ended well for ``ttl`` seconds, before its end is told.
+
+    A store that is down costs the cache, never the answer.
+    """
     texts: list[str] = []
     plain = True
     async for batch in batches:
@@ -98,7 +89,7 @@ async def _keep(batches: AsyncIterator[Batch], cache: Cache, key: bytes, ttl: fl
                 case TextDelta(text):
                     texts.append(text)
                 case Completed("stop", usage) if plain:
-                    await _put(cache, key, _Answer("".join(texts), "stop", usage), ttl)
+                    await _put(cache, key, Answer("".join(texts), "stop", usage), ttl)
                 case Started() | TextEnd() | ThinkingDelta() | ThinkingEnd() | Activity():
                     pass
                 case _:
@@ -107,7 +98,7 @@ async def _keep(batches: AsyncIterator[Batch], cache: Cache, key: bytes, ttl: fl
         yield batch
 
 
-async def _put(cache: Cache, key: bytes, answer: _Answer, ttl: float) -> None:
+async def _put(cache: Cache, key: bytes, answer: Answer, ttl: float) -> None:
     try:
         await cache.put(key, msgspec.msgpack.encode(answer), ttl)
     except StoreUnavailableError:

@@ -15,12 +15,13 @@ from ocp_trio.openai.requests import ChatRequest, parse_chat_request
 from ocp_trio.openai.structured import json_format, read_format
 from ocp_trio.settings import Settings
 from ocp_trio.shaping import Stream, check_format, end_at_stops, hold_to_format
-from ocp_trio.web.cache import cache_key, serve_from_cache
+from ocp_trio.web.cache import cache_key
 from ocp_trio.web.callers import Caller
 from ocp_trio.web.chat import ChatAnswer
 from ocp_trio.web.connection import OwnResponse, Send
 from ocp_trio.web.ledger import Ledger, charge
 from ocp_trio.web.options import Options, read_options
+from ocp_trio.web.sharing import share_answers
 from ocp_trio.web.sinks import Headers, Sink, StreamSink, WholeSink
 from ocp_trio.web.site import Site
 
@@ -57,8 +58,13 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
     )
     stream = await _shape(backend.stream, completion, settings)
     if site.store is not None and settings.cache_ttl < inf and not chat.bypass_cache:
-        stream = serve_from_cache(
-            stream, site.store.cache, cache_key(completion, backend.name, site.epoch), settings.cache_ttl
+        stream = share_answers(
+            stream,
+            site.store,
+            cache_key(completion, backend.name, site.epoch),
+            ttl=settings.cache_ttl,
+            timeout=settings.timeout,
+            lifecycle=site.lifecycle,
         )
     ledger = Ledger(
         store=site.store,

@@ -19,12 +19,14 @@ class Lifecycle:
         drain_began: Set when the server takes no new requests any more.
         running: The completions that run, by request id, in order of arrival.
         active: How many those are.
+        flights: How many answers are being made that several completions, of other instances too, may share.
     """
 
     def __init__(self) -> None:
         self.drain_began = trio.Event()
         self.running: dict[str, Running] = {}
         self.active = AsyncValue(0)
+        self.flights = AsyncValue(0)
         self._stopped = False
 
     @property
@@ -46,6 +48,15 @@ class Lifecycle:
             del self.running[request_id]
             self.active.value = len(self.running)
 
+    @contextmanager
+    def flight(self) -> Iterator[None]:
+        """Count an answer that may be shared for the length of a block."""
+        self.flights.value += 1
+        try:
+            yield
+        finally:
+            self.flights.value -= 1
+
     def stop(self) -> None:
         """End all completions, and whichever begins from now on, with an error that says so."""
         self._stopped = True
@@ -54,6 +65,8 @@ class Lifecycle:
 
     async def drain(self, grace: float, end_within: float) -> None:
         """Refuse new requests, give running ones ``grace`` seconds, then end them.
+
+        Shared answers that other instances follow have as long; the end of the store ends what is left of them.
 
         Cancellation: at once; requests are then ended by whoever cancels them.
 
@@ -64,6 +77,7 @@ class Lifecycle:
         self.drain_began.set()
         with trio.move_on_after(grace):
             await self.active.wait_value(0)
+            await self.flights.wait_value(0)
         self.stop()
         with trio.move_on_after(end_within):
             await self.active.wait_value(0)
