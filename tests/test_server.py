@@ -98,7 +98,7 @@ async def test_a_signal_ends_streams_with_an_error_and_the_server_with_status_0(
         assert status == 0
         assert "Traceback" not in server.output()
         assert list(server.temporary.iterdir()) == []
-    await wait_gone(*(record.pid for record in records(tmp_path)))
+    await wait_gone(*(record.pid for record in records(tmp_path)))  # row 44
 
 
 async def test_a_stream_may_finish_within_the_grace_period_while_new_requests_are_refused(

@@ -58,7 +58,7 @@ def test_a_time_that_is_no_whole_number_of_milliseconds_is_refused_by_name_and_v
     with pytest.raises(SettingError) as caught:
         Settings.from_environment({name: value})
 
-    assert name in str(caught.value)
+    assert name in str(caught.value)  # row 38
     assert repr(value) in str(caught.value)
 
 

@@ -347,3 +347,11 @@ def test_a_limit_that_is_no_time_span_is_refused(name: str, seconds: float) -> N
 
 def test_all_limits_are_off_unless_given_and_named_after_themselves() -> None:
     assert StallLimits() == StallLimits(0, 0, 0) == StallLimits(inf, inf, inf, "first_event", "idle", "keepalive_cap")
+
+
+@pytest.mark.parametrize("name", ["first_event", "idle", "keepalive_cap"])
+def test_one_limit_is_enough_to_have_any(name: str) -> None:
+    limits: dict[str, Any] = {name: 5}
+
+    assert StallLimits(**limits).any
+    assert not StallLimits().any

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from trio.testing import MockClock
-from web_app import open_web_app, timeline
+from web_app import open_web_app
 
 from ocp_trio.completion import Batch, Completed, TextDelta, ThinkingDelta
 from ocp_trio.testing import ScriptedBackend
@@ -65,36 +65,6 @@ async def test_a_header_overrides_its_setting(
     assert by_header != await recorded(None)
 
 
-async def test_a_header_starts_a_heartbeat_that_no_setting_has(autojump_clock: MockClock) -> None:
-    async with (
-        open_web_app(ScriptedBackend(SLOW)) as app,
-        app.chat({"X-OCP-Heartbeat": " 10000 "}, stream=True) as exchange,
-    ):
-        seen = await timeline(exchange)
-
-        assert app.logged("heartbeat_active")[0]["intervalMs"] == 10_000
-    assert seen == [
-        (0, "role"),
-        (0, "a"),
-        (10, BEAT),
-        (20, BEAT),
-        (25, "b"),
-        (25, "finish stop"),
-        (25, "[DONE]"),
-    ]
-
-
-@pytest.mark.parametrize("settings", [{}, {"nonstream_keepalive": 10.0}])
-async def test_a_plain_answer_is_not_touched_by_a_heartbeat_header(
-    autojump_clock: MockClock, settings: dict[str, Any]
-) -> None:
-    async with open_web_app(ScriptedBackend(SLOW), **settings) as app:
-        _, plain = await app.ask()
-        _, asked = await app.ask({"x-ocp-heartbeat": "100", "x-ocp-heartbeat-format": "empty-delta"})
-
-    assert asked.count(b"\n") == plain.count(b"\n") == (2 if settings else 0)
-
-
 async def test_a_plain_answer_tells_its_reasoning_if_the_header_asks_for_it(autojump_clock: MockClock) -> None:
     async with open_web_app(ScriptedBackend(SLOW)) as app:
         _, body = await app.ask({"x-ocp-reasoning": "1"})
@@ -132,11 +102,3 @@ async def test_nonsense_is_a_400_that_names_the_header_and_starts_nothing(name: 
     assert (status, error["type"], error["param"]) == (400, "invalid_request_error", name)
     assert name in error["message"]
     assert backend.requests == []
-
-
-@pytest.mark.parametrize("milliseconds", [100, 600_000])
-async def test_the_bounds_themselves_are_accepted(milliseconds: int) -> None:
-    async with open_web_app(ScriptedBackend([STOP])) as app:
-        status, _ = await app.ask({"x-ocp-heartbeat": str(milliseconds)}, stream=True)
-
-    assert status == 200

@@ -44,31 +44,3 @@ async def test_an_upstream_error_is_a_status() -> None:
         error = json.loads(await exchange.body())["error"]
 
     assert error == {"message": "log in", "type": "authentication_error", "param": None, "code": "upstream_auth"}
-
-
-async def test_line_feeds_keep_a_waiting_connection_open_if_that_is_asked_for(autojump_clock: MockClock) -> None:
-    backend = ScriptedBackend([25.0, (TextDelta("a"),), STOP])
-
-    async with open_web_app(backend, nonstream_keepalive=10.0) as app, app.chat() as exchange:
-        began = trio.current_time()
-        assert await exchange.head() == 200
-        assert trio.current_time() - began == 10
-        body = await exchange.body()
-
-    assert body.startswith(b"\n\n{")
-    assert json.loads(body)["choices"][0]["message"]["content"] == "a"
-
-
-async def test_after_a_line_feed_an_error_comes_as_an_object_in_the_body(autojump_clock: MockClock) -> None:
-    backend = ScriptedBackend([15.0, UpstreamAuthError("log in")])
-
-    async with open_web_app(backend, nonstream_keepalive=10.0) as app:
-        status, body = await app.ask()
-
-    assert (status, json.loads(body)["error"]["code"]) == (200, "upstream_auth")
-
-
-async def test_without_the_setting_nothing_precedes_the_object(autojump_clock: MockClock) -> None:
-    async with open_web_app(ScriptedBackend([500.0, STOP])) as app, app.chat() as exchange:
-        assert await exchange.head() == 200
-        assert int(exchange.headers["content-length"]) == len(await exchange.body())
