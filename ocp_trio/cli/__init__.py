@@ -17,6 +17,7 @@ __all__ = ["main"]
         "settings": "Show the settings of the running server, or change some until it is started anew.",
         "keys": "Make, list and revoke the callers' keys, and set their quotas.",
         "connect": "Print what clients need to use the server at HOST, after a look whether it answers.",
+        "service": "Install a service that starts the server at login.",
     },
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 done; 1 refused or failed; 2 wrong usage or setting; 3 no server there; 4 not authorised.",
