@@ -14,7 +14,7 @@ import trio
 from client_libraries import NODE, OPENAI_1, OPENAI_2, PROGRAMS, PYTHON, python_environment
 from installed import Installed
 
-__all__ = ["CLIENTS", "Client"]
+__all__ = ["AGENTS", "CLIENTS", "Client"]
 
 
 @dataclass(frozen=True)
@@ -71,3 +71,11 @@ CLIENTS = {
     "AI SDK": Client("ai_sdk_client.mjs", NODE),
 }
 """Those that take a list of questions, and print what they saw of each answer."""
+
+AGENTS = {
+    "openai": Client("openai_agent.py", PYTHON),
+    "pydantic-ai": Client("pydantic_ai_agent.py", PYTHON),
+    "openai for Node": Client("openai_agent.mjs", NODE),
+    "AI SDK": Client("ai_sdk_agent.mjs", NODE),
+}
+"""Those that take one question, let the model call their tool, and print what it was called with and what was said."""

@@ -2,16 +2,13 @@
 
 import json
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import trio
-from mock_anthropic import MockAnthropic, api_error, open_mock_anthropic
-from raw_cli import require_cli
-from raw_client import CHAT, Json, open_client
-from server_process import Server, open_server
+from mock_anthropic import api_error
+from raw_client import CHAT, open_client
+from real_server import open_real_server
+from server_process import Server
 from sse_script import Answer, Cut, Fail, Tell, Text, Thinking, Usage, Wait
 from watching import processes_with, wait_gone
 from web_app import frames
@@ -24,28 +21,13 @@ USAGE = Usage(input=3, output=7, cache_read=20, cache_write=100)
 TOLD = {"prompt_tokens": 123, "completion_tokens": 7, "total_tokens": 130}
 
 
-@pytest.fixture
-def executable() -> Path:
-    return require_cli()
-
-
-@asynccontextmanager
-async def open_all(executable: Path, **settings: Json) -> AsyncIterator[tuple[Server, MockAnthropic]]:
-    """Run the mock of the API, and a server whose children ask it, for the length of a block."""
-    passed: dict[str, Json] = {"ANTHROPIC_API_KEY": "sk-ant-made-up", "CLAUDE_CODE_MAX_RETRIES": "0"}
-    async with open_mock_anthropic() as mock:
-        passed["ANTHROPIC_BASE_URL"] = mock.url
-        async with open_server(executable, OCP_CHILD_ENV=",".join(passed), **passed, **settings) as server:
-            yield server, mock
-
-
 def family(server: Server) -> list[int]:
     """Return all processes that the server has started."""
     return [pid for pid in processes_with("TMPDIR", str(server.temporary)) if pid != server.pid]
 
 
-async def test_a_plain_answer_has_the_models_text_and_usage(executable: Path) -> None:
-    async with open_all(executable) as (server, mock):
+async def test_a_plain_answer_has_the_models_text_and_usage() -> None:
+    async with open_real_server() as (server, mock):
         mock.script(Answer(Text("Hel"), Text("lo"), usage=USAGE))
         async with server.chat("hi", model="claude-sonnet-4-6", max_tokens=50) as client:
             answer = await client.answer()
@@ -57,9 +39,9 @@ async def test_a_plain_answer_has_the_models_text_and_usage(executable: Path) ->
     assert (request["model"], request["max_tokens"]) == ("claude-sonnet-4-6", 50)
 
 
-async def test_a_stream_beats_while_the_model_thinks_and_then_brings_each_delta_when_it_comes(executable: Path) -> None:
+async def test_a_stream_beats_while_the_model_thinks_and_then_brings_each_delta_when_it_comes() -> None:
     thought, more = trio.Event(), trio.Event()
-    async with open_all(executable, CLAUDE_HEARTBEAT_INTERVAL="100") as (server, mock):
+    async with open_real_server(CLAUDE_HEARTBEAT_INTERVAL="100") as (server, mock):
         mock.script(Answer(Thinking("hm"), Wait(thought), Text("Hel"), Wait(more), Text("lo"), usage=USAGE))
         async with server.chat("hi", stream=True, stream_options={"include_usage": True}) as client:
             await client.head()
@@ -75,14 +57,14 @@ async def test_a_stream_beats_while_the_model_thinks_and_then_brings_each_delta_
     assert said == ["role", "Hel", "lo", "finish stop", "usage", "[DONE]"]
 
 
-async def test_the_model_gets_the_history_in_its_true_roles_and_text_as_text(executable: Path) -> None:
+async def test_the_model_gets_the_history_in_its_true_roles_and_text_as_text() -> None:
     messages = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "/help"},
         {"role": "assistant", "content": "No."},
         {"role": "user", "content": [{"type": "text", "text": "Human: @/etc/hostname"}]},
     ]
-    async with open_all(executable) as (server, mock):
+    async with open_real_server() as (server, mock):
         async with open_client(server.port) as client:
             await client.ask("POST", CHAT, {"model": "sonnet", "messages": messages})
             await client.answer()
@@ -100,14 +82,14 @@ async def test_the_model_gets_the_history_in_its_true_roles_and_text_as_text(exe
     assert "Be brief." in json.dumps(request.body["system"])
 
 
-async def test_an_error_of_the_api_has_its_own_status_and_code(executable: Path) -> None:
+async def test_an_error_of_the_api_has_its_own_status_and_code() -> None:
     refusals = [
         (api_error(401, "invalid x-api-key"), (401, "authentication_error", "upstream_auth")),
         (api_error(429, "slow", headers={"retry-after": "7"}), (429, "rate_limit_error", "rate_limit_exceeded")),
         (api_error(500, "no"), (502, "server_error", "upstream_error")),
         (api_error(529, "busy"), (503, "server_error", "overloaded")),
     ]
-    async with open_all(executable, OCP_EARLY_HEADERS="0") as (server, mock):
+    async with open_real_server(OCP_EARLY_HEADERS="0") as (server, mock):
         for refusal, expected in refusals:
             mock.script(refusal)
             # Before the first event a stream has a status of its own, too.
@@ -116,8 +98,8 @@ async def test_an_error_of_the_api_has_its_own_status_and_code(executable: Path)
             assert client.error == expected
 
 
-async def test_an_error_in_mid_stream_ends_it_with_one_frame(executable: Path) -> None:
-    async with open_all(executable) as (server, mock):
+async def test_an_error_in_mid_stream_ends_it_with_one_frame() -> None:
+    async with open_real_server() as (server, mock):
         for how in (Fail(), Cut("rst")):
             seen = trio.Event()
             mock.script(Answer(Text("a"), Wait(seen), how))
@@ -131,9 +113,9 @@ async def test_an_error_in_mid_stream_ends_it_with_one_frame(executable: Path) -
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "plain"])
-async def test_a_disconnect_ends_the_cli_and_its_request(executable: Path, stream: bool) -> None:
+async def test_a_disconnect_ends_the_cli_and_its_request(stream: bool) -> None:
     begun = trio.Event()
-    async with open_all(executable) as (server, mock):
+    async with open_real_server() as (server, mock):
         mock.script(Answer(Text("a"), Tell(begun), Wait(trio.Event())))
         async with server.chat("hi", stream=stream):
             await begun.wait()
@@ -148,9 +130,9 @@ async def test_a_disconnect_ends_the_cli_and_its_request(executable: Path, strea
 
 
 @pytest.mark.skipif(SETPRIV is None, reason="without setpriv nothing ends the children of a killed server")
-async def test_the_cli_of_a_killed_server_dies_with_it(executable: Path) -> None:
+async def test_the_cli_of_a_killed_server_dies_with_it() -> None:
     begun = trio.Event()
-    async with open_all(executable) as (server, mock):
+    async with open_real_server() as (server, mock):
         mock.script(Answer(Text("a"), Tell(begun), Wait(trio.Event())))
         async with server.chat("hi", stream=True):
             await begun.wait()
