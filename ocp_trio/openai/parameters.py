@@ -91,8 +91,8 @@ class UnreadParameters(Sampling, frozen=True, kw_only=True):
 class ChatBody(UnreadParameters, frozen=True, kw_only=True):
     """The body, as it stands in the request."""
 
-    model: Name
-    messages: tuple[WireMessage, ...]
+    model: Annotated[Name, Meta(examples=["claude-sonnet-4-6"])]
+    messages: Annotated[tuple[WireMessage, ...], Meta(min_length=1, examples=[[{"role": "user", "content": "Hello"}]])]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: Count | None = None

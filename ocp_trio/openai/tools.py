@@ -48,10 +48,11 @@ class FunctionDefinition(FunctionName, frozen=True):
     parameters: dict[str, Any] | None = None
 
 
-class WireTool(msgspec.Struct, frozen=True, tag_field="type", tag="function"):
+class WireTool(msgspec.Struct, frozen=True):
     """A tool on offer, as it stands in the request."""
 
     function: FunctionDefinition
+    type: Literal["function"] = "function"
 
 
 class NamedTool(msgspec.Struct, frozen=True, tag_field="type", tag="function"):

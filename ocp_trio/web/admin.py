@@ -5,12 +5,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from quart import request
 
 from ocp_trio.errors import InvalidRequestError, NotFoundError
 from ocp_trio.openai.decoding import decode
 from ocp_trio.store import ApiKey, Quota, Store, Totals, UsageRow
+from ocp_trio.store.key_secrets import MAX_NAME
 from ocp_trio.store.records import MAX_COUNT, Period
 from ocp_trio.web.answers import (
     CacheCleared,
@@ -35,7 +36,7 @@ Limit = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 class NewKeyBody(msgspec.Struct, frozen=True):
     """What a new key is called."""
 
-    name: str
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 
 
 class QuotaBody(msgspec.Struct, frozen=True):
@@ -129,8 +130,8 @@ async def read_quota(site: Site, caller: Caller, id_or_name: str) -> KeyQuota:
     return {"keyId": key.id, "quota": quota}
 
 
-def _time(name: str, text: str | None) -> datetime | None:
-    if text is None:
+def _time(name: str, text: str | UnsetType) -> datetime | None:
+    if text is UNSET:
         return None
     try:
         when = datetime.fromisoformat(text)

@@ -132,7 +132,7 @@ def _describe(rule: Rule, operation: Operation, schemas: _Schemas) -> Json:
     if operation.answer:
         content[operation.media] = schemas.of(operation.answer)
     if operation.events:
-        content["text/event-stream"] = schemas.of(operation.events)
+        content["text/event-stream"] = _event(schemas.of(operation.events))
     described: Json = {
         "operationId": rule.endpoint,
         "summary": operation.summary,
@@ -148,6 +148,15 @@ def _describe(rule: Rule, operation: Operation, schemas: _Schemas) -> Json:
             "content": {"application/json": {"schema": schemas.of(operation.body)}},
         }
     return described
+
+
+def _event(data: Json) -> Json:
+    """Describe each event of a stream, as OpenAPI 3.2 does: an object with the event's fields."""
+    text = {
+        "type": "string",
+        "anyOf": [{"contentMediaType": "application/json", "contentSchema": data}, {"const": "[DONE]"}],
+    }
+    return {"type": "object", "properties": {"data": text}, "required": ["data"]}
 
 
 def _response(description: str, content: Mapping[str, Json]) -> Json:

@@ -9,6 +9,7 @@ from quart_trio import QuartTrio
 
 from ocp_trio.completion import Backend
 from ocp_trio.logs import LogRing
+from ocp_trio.openai.chunk_object import ChunkObject
 from ocp_trio.openai.completion_object import CompletionObject
 from ocp_trio.openai.parameters import ChatBody
 from ocp_trio.settings import Settings
@@ -93,7 +94,7 @@ def _add_routes(app: App, site: Site) -> None:
             body=ChatBody,
             headers=OptionHeaders,
             answer=CompletionObject,
-            events=str,
+            events=ChunkObject,
         )
     )
     async def chat_completions() -> OwnResponse:

@@ -87,7 +87,7 @@ def newest_logs(site: Site) -> Logs:
         InvalidRequestError: a parameter makes no sense.
     """
     query = read_query(LogsQuery)
-    page = site.ring.read(query.n, level=query.level, event=query.event, after=query.after)
+    page = site.ring.read(query.n, level=query.level or None, event=query.event or None, after=query.after)
     return {
         "count": len(page.entries),
         "level": query.level or "all",

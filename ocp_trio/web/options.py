@@ -5,7 +5,7 @@ from math import inf
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from werkzeug.datastructures import Headers
 
 from ocp_trio.errors import InvalidRequestError
@@ -16,6 +16,8 @@ __all__ = ["OptionHeaders", "Options", "read_options"]
 
 SHORTEST = 100
 """Milliseconds of the shortest heartbeat that a client may choose."""
+
+Milliseconds = Annotated[int, Meta(ge=0, le=600_000, description="Milliseconds, 100 at least; 0 for none.")]
 
 
 class OptionHeaders(
@@ -29,11 +31,9 @@ class OptionHeaders(
 ):
     """The headers as they are sent."""
 
-    heartbeat: Annotated[int, Meta(ge=0, le=600_000, description="Milliseconds, 100 at least; 0 for none.")] | None = (
-        None
-    )
-    heartbeat_format: Literal["comment", "comment-line", "empty-delta"] | None = None
-    reasoning: Literal["0", "1"] | None = None
+    heartbeat: Milliseconds | UnsetType = UNSET
+    heartbeat_format: Literal["comment", "comment-line", "empty-delta"] | UnsetType = UNSET
+    reasoning: Literal["0", "1"] | UnsetType = UNSET
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ def read_options(headers: Headers, settings: Settings) -> Options:
     """
     sent = _read(headers)
     interval = settings.heartbeat_interval
-    if sent.heartbeat is not None:
+    if sent.heartbeat is not UNSET:
         if 0 < sent.heartbeat < SHORTEST:
             problem = f"x-ocp-heartbeat: 0 or at least {SHORTEST} milliseconds"
             raise InvalidRequestError(problem, code="unsupported_value", param="x-ocp-heartbeat")
@@ -73,7 +73,7 @@ def read_options(headers: Headers, settings: Settings) -> Options:
         heartbeat_interval=interval,
         heartbeat_format=sent.heartbeat_format or settings.heartbeat_format,
         keepalive_interval=settings.nonstream_keepalive,
-        reasoning=settings.reasoning_content if sent.reasoning is None else sent.reasoning == "1",
+        reasoning=settings.reasoning_content if sent.reasoning is UNSET else sent.reasoning == "1",
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from quart import request
 
 from ocp_trio.openai.decoding import refusal
@@ -15,23 +15,23 @@ MAX_HOURS = 24 * 400
 
 Query = TypeVar("Query", bound=msgspec.Struct)
 Rows = Annotated[int, Meta(ge=0, le=10_000)]
-Time = Annotated[str, Meta(description="A date in ISO 8601 form.")]
+Time = Annotated[str, Meta(description="A date in ISO 8601 form.", extra_json_schema={"format": "date-time"})]
 
 
 class LogsQuery(msgspec.Struct, frozen=True):
     """Which log entries to tell."""
 
     n: Rows = 100
-    level: Literal["debug", "info", "warning", "error", "critical"] | None = None
-    event: str | None = None
+    level: Literal["debug", "info", "warning", "error", "critical"] | UnsetType = UNSET
+    event: str | UnsetType = UNSET
     after: Annotated[str, Meta(description="The `cursor` of an earlier answer: only what came after it.")] = ""
 
 
 class UsageQuery(msgspec.Struct, frozen=True):
     """Whose usage to tell, and of which time."""
 
-    since: Time | None = None
-    until: Time | None = None
+    since: Time | UnsetType = UNSET
+    until: Time | UnsetType = UNSET
     hours: Annotated[int, Meta(ge=0, le=MAX_HOURS)] = 0
     limit: Rows = 50
     all: bool = False
