@@ -199,7 +199,7 @@ async def test_what_is_no_json_of_ours_is_refused(server: Server, folder: Path, 
 TAKEN = {
     "mark of UTF-8": b"\xef\xbb\xbf" + GOOD.encode(),
     "white space round it": b"\n\t " + GOOD.encode() + b"\r\n",
-    "a key twice": GOOD.replace("{", '{"model":"x","messages":[],', 1).encode(),
+    "a key twice": GOOD.replace("{", '{"model":"x",', 1).encode(),
     "lone surrogate": GOOD.replace("hi", r"\ud83d").encode(),
     "surrogates in the wrong order": GOOD.replace("hi", r"\ude00\ud83d").encode(),
     "lone surrogate in a key": GOOD.replace("{", r'{"\ud83d":1,', 1).encode(),
