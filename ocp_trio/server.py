@@ -24,7 +24,7 @@ from ocp_trio.garbage import calm_collector
 from ocp_trio.logs import LogRing, open_logs
 from ocp_trio.opencode_go import BASE_URL, OpenCodeGoBackend, open_opencode_go
 from ocp_trio.settings import Settings
-from ocp_trio.store import open_store
+from ocp_trio.store import open_store, open_watch
 from ocp_trio.web import Lifecycle, create_app
 
 __all__ = ["Application", "run_server"]
@@ -96,6 +96,7 @@ class Application:
             if self._settings.keeps_accounts:
                 # Inside the backends' block: what its flights have running ends before the backends do.
                 store = await stack.enter_async_context(open_store(self._settings.store))
+                await stack.enter_async_context(open_watch(store))
             app = create_app(
                 backends,
                 self._settings,

@@ -90,6 +90,9 @@ class Settings:
     """The key that may make and revoke keys, and see everybody's usage."""
     store: str = _setting("OCP_STORE", default="", secret=True)
     """Where keys and usage are kept: a path or ``redis://…``; empty is ``~/.ocp``, in auth mode ``multi`` only."""
+    store_down: str = _setting("OCP_STORE_DOWN", default="refuse", kind=one_of("refuse", "allow"))
+    """What happens while the store does not answer to requests that a key is needed for: ``refuse`` answers 503,
+    ``allow`` serves, uncounted, the holders of keys that this server has seen before."""
     cache_ttl: float = _setting("CLAUDE_CACHE_TTL", default=inf, kind=MILLISECONDS, live=True)
     """Milliseconds for which equal requests of one caller get the same answer; 0 turns that off."""
     allowed_hosts: tuple[str, ...] = _setting("OCP_ALLOWED_HOSTS", default=(), kind=WORDS)

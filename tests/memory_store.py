@@ -8,6 +8,7 @@ from ocp_trio.store import Store, UsageRow
 from ocp_trio.store.flights import fly_alone, open_flights
 from ocp_trio.store.memory_cache import MemoryCache
 from ocp_trio.store.opening import utc_now
+from ocp_trio.store.outages import Outages
 
 
 class MemoryUsage:
@@ -39,6 +40,7 @@ async def open_memory_store(max_bytes: int = 2**21) -> AsyncIterator[Store]:
             usage=cast("Any", MemoryUsage()),
             cache=MemoryCache(2**20, utc_now),
             flights=flights,
+            state=Outages("memory"),
             ping=_answer,
         )
 

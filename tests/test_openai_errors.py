@@ -16,7 +16,7 @@ TABLE = [
     (errors.InvalidRequestError("m"), 400, "invalid_request_error", "invalid_type"),
     (errors.ContextLengthError("m"), 400, "invalid_request_error", "context_length_exceeded"),
     (errors.InvalidApiKeyError("m"), 401, "invalid_request_error", "invalid_api_key"),
-    (errors.StoreUnavailableError("m"), 503, "server_error", "backend_unavailable"),
+    (errors.StoreUnavailableError("m"), 503, "server_error", "store_unavailable"),
     (errors.UpstreamAuthError("m"), 401, "authentication_error", "upstream_auth"),
     (errors.PermissionDeniedError("m"), 403, "permission_error", "insufficient_permissions"),
     (errors.ModelNotFoundError("m"), 404, "invalid_request_error", "model_not_found"),

@@ -12,6 +12,7 @@ from ocp_trio.settings import Settings
 from ocp_trio.testing import ScriptedBackend, open_asgi_exchange
 from ocp_trio.web import guards
 from ocp_trio.web.callers import ANYBODY, identify
+from ocp_trio.web.known_keys import KnownKeys
 
 STOP = (Completed("stop"),)
 KEY = "shared-secret"
@@ -57,7 +58,7 @@ def test_a_foreign_page_may_not(origin: str) -> None:
     ],
 )
 async def test_the_right_key_is_accepted_in_every_spelling(fields: list[tuple[str, str]]) -> None:
-    assert await identify(Headers(fields), SHARED, None) == ANYBODY
+    assert await identify(Headers(fields), SHARED, None, KnownKeys(trusted=False)) == ANYBODY
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ async def test_the_right_key_is_accepted_in_every_spelling(fields: list[tuple[st
 )
 async def test_anything_else_is_not(fields: list[tuple[str, str]]) -> None:
     with pytest.raises(InvalidApiKeyError):
-        await identify(Headers(fields), SHARED, None)
+        await identify(Headers(fields), SHARED, None, KnownKeys(trusted=False))
 
 
 async def test_a_page_of_another_site_cannot_start_anything() -> None:

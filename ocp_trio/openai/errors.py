@@ -77,7 +77,7 @@ _TABLE: dict[type[OcpError], _Row] = {
     errors.QuotaExceededError: _Row(429, "rate_limit_error", "insufficient_quota", should_retry=False),
     errors.OperatorError: _Row(500, "server_error", "internal_error"),
     errors.BackendUnavailableError: _Row(503, "server_error", "backend_unavailable"),
-    errors.StoreUnavailableError: _Row(503, "server_error", "backend_unavailable"),
+    errors.StoreUnavailableError: _Row(503, "server_error", "store_unavailable"),
     errors.UpstreamAuthError: _Row(401, "authentication_error", "upstream_auth", should_retry=False),
     errors.ShuttingDownError: _Row(503, "server_error", "shutting_down"),
     errors.UpstreamError: _Row(502, "server_error", "upstream_error"),

@@ -34,6 +34,7 @@ from ocp_trio.store.records import (
     Verdict,
 )
 from ocp_trio.store.reports import HourUsage, KeyUsage, ModelUsage, SeriesPoint, Totals, UsageReport
+from ocp_trio.store.watch import open_watch
 
 __all__ = [
     "CACHE_BYTES",
@@ -66,4 +67,5 @@ __all__ = [
     "UsageRow",
     "Verdict",
     "open_store",
+    "open_watch",
 ]

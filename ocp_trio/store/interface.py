@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
+from ocp_trio.store.outages import Outages
 from ocp_trio.store.records import Allowance, ApiKey, CacheStats, Charge, NewKey, Period, Quota, UsageRow, Verdict
 from ocp_trio.store.reports import UsageReport
 
@@ -174,6 +175,8 @@ class Store:
     usage: Usage
     cache: Cache
     flights: Flights
+    state: Outages
+    """Whether the engine answered the last call."""
     ping: Callable[[], Awaitable[None]]
     """Returns where the engine takes a write now.
 

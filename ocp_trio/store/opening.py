@@ -88,8 +88,9 @@ async def _open_sqlite_store(
 ) -> AsyncIterator[Store]:
     # Half of it, so that a lock is told from a disk that does not answer.
     connecting = partial(connect, path, busy_timeout=timeout / 2)
+    outages = Outages("sqlite")
     async with (
-        open_lanes(connecting, timeout=timeout, outages=Outages("sqlite")) as lanes,
+        open_lanes(connecting, timeout=timeout, outages=outages) as lanes,
         open_flights(fly_alone) as flights,
     ):
         yield Store(
@@ -98,5 +99,6 @@ async def _open_sqlite_store(
             usage=SqliteUsage(lanes, now, keep),
             cache=MemoryCache(cache_bytes, now),
             flights=flights,
+            state=outages,
             ping=partial(lanes.write, lambda _connection: None),
         )

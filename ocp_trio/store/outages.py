@@ -14,11 +14,14 @@ class Outages:
 
     Args:
         engine: What the log calls it.
+
+    Attributes:
+        cause: What its last call failed with; nothing where it succeeded.
     """
 
     def __init__(self, engine: str) -> None:
-        self._engine = engine
-        self._down = False
+        self.engine = engine
+        self.cause = ""
 
     def failed(self, cause: str) -> StoreUnavailableError:
         """Note that a call failed, and return what to raise for it.
@@ -26,13 +29,13 @@ class Outages:
         Args:
             cause: The kind of failure, for the log: no value of the call, no address, no path.
         """
-        if not self._down:
-            self._down = True
-            logger.warning("store_down", extra={"engine": self._engine, "cause": cause})
+        if not self.cause:
+            logger.warning("store_down", extra={"engine": self.engine, "cause": cause})
+        self.cause = cause
         return StoreUnavailableError("the store of keys and usage does not answer")
 
     def answered(self) -> None:
         """Note that a call succeeded."""
-        if self._down:
-            self._down = False
-            logger.info("store_up", extra={"engine": self._engine})
+        if self.cause:
+            self.cause = ""
+            logger.info("store_up", extra={"engine": self.engine})

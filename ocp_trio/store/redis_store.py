@@ -35,6 +35,7 @@ async def open_redis_store(
             usage=RedisUsage(link, now, keep),
             cache=RedisCache(link, cache_bytes, now),
             flights=flights,
+            state=outages,
             ping=partial(_ping, link),
         )
 

@@ -98,8 +98,10 @@ def _unknown(id_or_name: str) -> NotFoundError:
 
 async def revoke_key(site: Site, caller: Caller, id_or_name: str) -> KeyRevoked:
     """Take a key out of service."""
-    if await _administered(site, caller).keys.revoke(id_or_name) is None:
+    revoked = await _administered(site, caller).keys.revoke(id_or_name)
+    if revoked is None:
         raise _unknown(id_or_name)
+    site.known_keys.forget(revoked.id)
     return {"revoked": True, "idOrName": id_or_name}
 
 

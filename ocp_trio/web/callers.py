@@ -9,6 +9,7 @@ from ocp_trio.errors import InvalidApiKeyError, PermissionDeniedError
 from ocp_trio.settings import Settings, is_loopback
 from ocp_trio.store import Store
 from ocp_trio.web.guards import read_key
+from ocp_trio.web.known_keys import KnownKeys
 
 __all__ = ["ANYBODY", "Caller", "identify", "is_known", "require_admin"]
 
@@ -29,7 +30,7 @@ def _same(sent: str, expected: str) -> bool:
     return hmac.compare_digest(sent.encode("utf-8", "surrogateescape"), expected.encode())
 
 
-async def identify(headers: Headers, settings: Settings, store: Store | None) -> Caller:
+async def identify(headers: Headers, settings: Settings, store: Store | None, known: KnownKeys) -> Caller:
     """Return who sent these headers.
 
     Raises:
@@ -48,7 +49,7 @@ async def identify(headers: Headers, settings: Settings, store: Store | None) ->
         return Caller(name="admin", is_admin=True)
     if settings.auth_mode == "none" or (settings.auth_mode == "shared" and _same(sent, settings.proxy_api_key)):
         return ANYBODY
-    if settings.auth_mode == "multi" and store is not None and (key := await store.keys.authenticate(sent)):
+    if settings.auth_mode == "multi" and store is not None and (key := await known.authenticate(sent, store.keys)):
         return Caller(key.id, key.name)
     raise InvalidApiKeyError("the API key is wrong")
 

@@ -105,6 +105,7 @@ class ChatAnswer:
             await self.ledger.settle(outcome, beats)
         except StoreUnavailableError as error:
             # The answer is there, and paid for: it is told, and its row is missed in the log.
+            self.stats.lost_rows += 1
             logger.error("usage_lost", extra={"id": self.request_id, "problem": str(error)})  # noqa: TRY400
 
     async def _cut(self, running: Running) -> OcpError:

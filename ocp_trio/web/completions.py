@@ -57,7 +57,10 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
         caller=caller.key_id or "",
     )
     stream = await _shape(backend.stream, completion, settings)
-    if site.store is not None and settings.cache_ttl < inf and not chat.bypass_cache:
+    charged = await charge(site.store, caller, or_not=settings.store_down == "allow")
+    # Where the store has just failed it is not asked again before the answer.
+    reachable = site.store is not None and not (caller.key_id and site.store.state.cause)
+    if site.store is not None and reachable and settings.cache_ttl < inf and not chat.bypass_cache:
         stream = share_answers(
             stream,
             site.store,
@@ -68,7 +71,7 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
         )
     ledger = Ledger(
         store=site.store,
-        charge=await charge(site.store, caller),
+        charge=charged,
         caller=caller,
         request=completion,
         request_id=request_id,

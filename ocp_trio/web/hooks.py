@@ -46,7 +46,7 @@ def add_guards(app: QuartTrio, site: Site) -> None:
             return TrioResponse(b"", status=204, headers=dict(guards.CORS_HEADERS))
         g.caller = ANYBODY
         if request.path not in PUBLIC:
-            g.caller = await identify(request.headers, settings, site.store)
+            g.caller = await identify(request.headers, settings, site.store, site.known_keys)
         if site.lifecycle.draining and request.method == "POST":
             raise ShuttingDownError("the server is shutting down")
         return None

@@ -76,7 +76,21 @@ def health(site: Site) -> dict[str, Any]:
             "queued": queued,
             "queueRejections": rejections,
         },
+        "store": _store(site),
         "warm": {backend.name: backend.state.warm for backend in site.backends if backend.state.warm},
+    }
+
+
+def _store(site: Site) -> dict[str, Any] | None:
+    """Return whether the store answers, as far as is known: nobody who asks waits for it."""
+    if site.store is None:
+        return None
+    state = site.store.state
+    return {
+        "engine": state.engine,
+        "ok": not state.cause,
+        "cause": state.cause or None,
+        "lostRows": site.stats.lost_rows,
     }
 
 

@@ -1,5 +1,6 @@
 """Keep the accounts of a request: its charge against a quota, and its row of usage."""
 
+import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,7 +17,14 @@ from ocp_trio.completion import (
     ToolCallDelta,
     Usage,
 )
-from ocp_trio.errors import BackendUnavailableError, OcpError, QueueFullError, QuotaExceededError, ShuttingDownError
+from ocp_trio.errors import (
+    BackendUnavailableError,
+    OcpError,
+    QueueFullError,
+    QuotaExceededError,
+    ShuttingDownError,
+    StoreUnavailableError,
+)
 from ocp_trio.openai.errors import error_object
 from ocp_trio.store import Charge, Refusal, Store, UsageRow
 from ocp_trio.web.callers import Caller
@@ -27,11 +35,18 @@ SETTLE_WITHIN = 5.0
 """Seconds that writing a row may take, whatever becomes of its request; the store's own limit is shorter."""
 UNCHARGED = (QueueFullError, BackendUnavailableError, ShuttingDownError)
 """What fails before a child has been asked anything."""
+logger = logging.getLogger("ocp_trio.web")
+
 _DELTAS = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 
 
-async def charge(store: Store | None, caller: Caller) -> Charge | None:
+async def charge(store: Store | None, caller: Caller, *, or_not: bool = False) -> Charge | None:
     """Count a request against the caller's quota, where there is one.
+
+    Args:
+        store: Where it is counted.
+        caller: Whose request it is.
+        or_not: Whether a request that cannot be counted now is served all the same.
 
     Raises:
         QuotaExceededError: the quota is spent.
@@ -39,7 +54,16 @@ async def charge(store: Store | None, caller: Caller) -> Charge | None:
     """
     if store is None or caller.key_id is None:
         return None
-    verdict = await store.quotas.charge(caller.key_id)
+    try:
+        # One who has just been let in without his key having been looked up does not wait for the store once more.
+        verdict = None if or_not and store.state.cause else await store.quotas.charge(caller.key_id)
+    except StoreUnavailableError:
+        if not or_not:
+            raise
+        verdict = None
+    if verdict is None:
+        logger.warning("uncounted", extra={"key": caller.key_id})
+        return None
     if isinstance(verdict, Refusal):
         raise QuotaExceededError(
             f"the {verdict.period} quota of this key is spent: {verdict.used} of {verdict.limit} requests",

@@ -14,6 +14,7 @@ from ocp_trio.logs import LogRing
 from ocp_trio.openai.errors import error_response
 from ocp_trio.settings import Settings
 from ocp_trio.store import Store
+from ocp_trio.web.known_keys import KnownKeys
 from ocp_trio.web.lifecycle import Lifecycle
 from ocp_trio.web.stats import Stats
 
@@ -28,6 +29,7 @@ class Site:
         settings: Those of the next request: they are replaced as a whole, so a request keeps those that it began with.
         tune: Lets the backends follow them.
         changed: The settings that are no longer as the server was started with.
+        known_keys: Whose holders it has seen.
     """
 
     backends: tuple[Backend, ...]
@@ -38,7 +40,12 @@ class Site:
     store: Store | None = None
     stats: Stats = field(default_factory=Stats)
     changed: dict[str, Any] = field(default_factory=dict)
+    known_keys: KnownKeys = field(init=False)
     started: float = field(default_factory=trio.current_time)
+
+    def __post_init__(self) -> None:
+        """Begin without knowing anybody."""
+        self.known_keys = KnownKeys(trusted=self.settings.store_down == "allow")
 
     def change_settings(self, values: dict[str, Any]) -> None:
         """Give the next request other settings."""

@@ -16,6 +16,8 @@ class Stats:
     errors: int = 0
     timeouts: int = 0
     cancelled: int = 0
+    lost_rows: int = 0
+    """Requests that ended while the store was down, and have no row."""
 
     def count(self, outcome: OcpError | None, *, cancelled: bool) -> None:
         """Add one completion that has ended."""
