@@ -19,6 +19,7 @@ class ScriptedBackend:
     Args:
         script: Batches to yield, seconds to be silent, errors to raise; `Started` comes by itself.
         refuse: An error to raise before anything is started.
+        wait: Seconds until a request's turn comes.
         clean_up: Seconds that ending a stream takes, shielded, as ending a child does.
 
     Attributes:
@@ -30,11 +31,14 @@ class ScriptedBackend:
     models = (Model("scripted", 1000, 1000),)
     state = BackendState()
 
-    def __init__(self, script: Sequence[Step], *, refuse: Exception | None = None, clean_up: float = 0) -> None:
+    def __init__(
+        self, script: Sequence[Step], *, refuse: Exception | None = None, wait: float = 0, clean_up: float = 0
+    ) -> None:
         self.requests: list[CompletionRequest] = []
         self.running = 0
         self._script = script
         self._refuse = refuse
+        self._wait = wait
         self._clean_up = clean_up
 
     def resolve(self, model: str) -> str | None:
@@ -50,6 +54,8 @@ class ScriptedBackend:
         self.requests.append(request)
         if self._refuse is not None:
             raise self._refuse
+        if self._wait:
+            await trio.sleep(self._wait)
         self.running += 1
         try:
             async with aclosing(self._batches()) as batches:

@@ -10,7 +10,7 @@ from quart import request
 
 from ocp_trio.errors import InvalidRequestError, NotFoundError
 from ocp_trio.openai.decoding import decode
-from ocp_trio.store import ApiKey, Quota, Store, Totals, UsageRow
+from ocp_trio.store import ApiKey, Quota, SeriesPoint, Store, Totals, UsageRow
 from ocp_trio.store.key_secrets import MAX_NAME
 from ocp_trio.store.records import MAX_COUNT, Period
 from ocp_trio.web.answers import (
@@ -24,7 +24,7 @@ from ocp_trio.web.answers import (
     PeriodQuota,
     QuotaSet,
 )
-from ocp_trio.web.callers import Caller, require_admin
+from ocp_trio.web.callers import Caller, is_known, require_admin
 from ocp_trio.web.queries import UsageQuery, read_query
 from ocp_trio.web.site import Site
 
@@ -143,20 +143,26 @@ def _time(name: str, text: str | UnsetType) -> datetime | None:
 
 
 async def usage(site: Site, caller: Caller) -> dict[str, Any]:
-    """Report usage: the caller's own, or everybody's to the administrator who asks for ``all``."""
+    """Report usage: the caller's own, or everybody's to the administrator who asks for ``all``.
+
+    Where nobody is asked for a key, whoever is on this machine may see what is used; ``series`` adds up by hour, key
+    and model what the others add up by one of them.
+    """
     query = read_query(UsageQuery)
     since, until = _time("since", query.since), _time("until", query.until)
     store = _store(site)
-    if query.all or caller.key_id is None:
+    everybody = query.all or caller.key_id is None
+    if everybody and not (site.settings.auth_mode == "none" and is_known(caller, site.settings)):
         require_admin(caller)
     if query.hours and since is None:
         since = datetime.now(UTC) - timedelta(hours=query.hours)
-    key_id = None if query.all else caller.key_id
+    key_id = None if everybody else caller.key_id
     report = await store.usage.report(since=since, until=until, limit=query.limit, key_id=key_id)
     return {
         "byKey": [{"key_name": each.key_name, **_sums(each.totals)} for each in report.by_key],
         "byModel": [{"model": each.model, **_sums(each.totals)} for each in report.by_model],
         "timeline": [{"hour": each.hour.isoformat(), **_sums(each.totals)} for each in report.timeline],
+        **({"series": [_point(each) for each in report.series]} if query.series else {}),
         "recent": [_row(row) for row in report.recent],
         "scope": {"self": caller.name, "all": key_id is None},
     }
@@ -199,6 +205,20 @@ def _sums(totals: Totals) -> dict[str, Any]:
         "heartbeats": totals.heartbeats,
         "first_request": totals.first_request and totals.first_request.isoformat(),
         "last_request": totals.last_request and totals.last_request.isoformat(),
+    }
+
+
+def _point(point: SeriesPoint) -> dict[str, Any]:
+    totals = point.totals
+    return {
+        "hour": point.hour.isoformat(),
+        "key_name": point.key_name,
+        "model": point.model,
+        "requests": totals.requests,
+        "tokens_in": totals.tokens_in,
+        "tokens_out": totals.tokens_out,
+        "cache_read": totals.cache_read,
+        "cache_write": totals.cache_write,
     }
 
 

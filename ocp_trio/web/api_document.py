@@ -54,9 +54,9 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 def _routes(url_map: Map) -> Iterable[tuple[str, Rule]]:
-    """Return each method of each route that is one of ours."""
+    """Return each method of each route of the API; the dashboard's page and what feeds it are none."""
     for rule in url_map.iter_rules():
-        if rule.endpoint != "static":
+        if rule.endpoint != "static" and not rule.rule.startswith("/dashboard"):
             for method in sorted((rule.methods or set()) - _UNLISTED):
                 yield method, rule
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from quart import g
+from quart import Response, g, request
 from quart.typing import ResponseReturnValue
 from quart_trio import QuartTrio
+from quart_trio.wrappers import TrioResponse
 
 from ocp_trio.completion import Backend
 from ocp_trio.logs import LogRing
@@ -19,6 +20,8 @@ from ocp_trio.web.api_document import Json, Operation, build_document
 from ocp_trio.web.cancelling import cancel_request
 from ocp_trio.web.completions import answer_chat
 from ocp_trio.web.connection import HTTPConnection, OwnResponse
+from ocp_trio.web.dashboard import page
+from ocp_trio.web.feed import Feed, Watching
 from ocp_trio.web.hooks import BODY_TIMEOUT, PUBLIC, add_error_handlers, add_guards
 from ocp_trio.web.lifecycle import Lifecycle
 from ocp_trio.web.options import OptionHeaders
@@ -82,6 +85,7 @@ def create_app(
     _add_routes(app, site)
     _add_admin_routes(app, site)
     _add_settings_routes(app, site)
+    _add_dashboard_routes(app, site)
     _add_document(app, settings)
     return app
 
@@ -188,6 +192,23 @@ def _add_settings_routes(app: App, site: Site) -> None:
     )
     async def change_settings() -> ResponseReturnValue:
         return await live_settings.change(site, g.caller)
+
+
+def _add_dashboard_routes(app: App, site: Site) -> None:
+    feed = Feed(site)
+
+    @app.get("/dashboard")
+    async def dashboard() -> Response:
+        return page(request.path)
+
+    @app.get("/dashboard/<name>")
+    async def dashboard_part(name: str) -> Response:
+        return page(f"/dashboard/{name}")
+
+    @app.get("/dashboard/events")
+    async def dashboard_events() -> Response:
+        # To HEAD there is an end.
+        return OwnResponse(Watching(feed, g.caller)) if request.method == "GET" else TrioResponse(b"")
 
 
 def _add_document(app: App, settings: Settings) -> None:

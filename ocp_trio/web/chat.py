@@ -12,7 +12,6 @@ import trio
 
 from ocp_trio.completion import Completed, CompletionRequest, Failed
 from ocp_trio.errors import InternalError, OcpError, StoreUnavailableError, TotalTimeoutError
-from ocp_trio.openai.errors import error_object
 from ocp_trio.shaping import Stream
 from ocp_trio.streaming import run_exchange
 from ocp_trio.web.connection import Send
@@ -74,7 +73,7 @@ class ChatAnswer:
             logger.exception("internal_error", extra={"id": self.request_id})
             await sink.write((Failed(InternalError("internal error")),))
         finally:
-            self._account(sink)
+            self._account(running)
             await self._settle(sink.outcome, sink.beats)
 
     async def _exchange(self, running: Running, sink: Sink) -> None:
@@ -114,19 +113,18 @@ class ChatAnswer:
             return await running.wait_ended()
         return TotalTimeoutError(self.timeout)
 
-    def _account(self, sink: Sink) -> None:
+    def _account(self, running: Running) -> None:
+        sink, ended = running.sink, running.ended()
         error = sink.outcome.error if isinstance(sink.outcome, Failed) else None
-        cancelled = sink.outcome is None
-        self.stats.count(error, cancelled=cancelled)
-        outcome = "cancelled" if cancelled else error_object(error).code if error else "ok"
-        seconds = round(trio.current_time() - self.arrived, 3)
+        self.stats.count(error, cancelled=sink.outcome is None)
+        self.lifecycle.ended.append(ended)
         logger.info(
             "request_end",
             extra={
                 "id": self.request_id,
                 "model": self.request.model,
-                "outcome": outcome,
-                "seconds": seconds,
+                "outcome": ended.outcome,
+                "seconds": ended.seconds,
                 "heartbeats": sink.beats,
             },
         )

@@ -20,14 +20,15 @@ from ocp_trio.errors import (
 from ocp_trio.settings import is_loopback
 from ocp_trio.web import guards
 from ocp_trio.web.callers import ANYBODY, identify
+from ocp_trio.web.dashboard import PAGES
 from ocp_trio.web.site import Site, failure
 
 __all__ = ["BODY_TIMEOUT", "PUBLIC", "add_error_handlers", "add_guards"]
 
 BODY_TIMEOUT = 60
 """Seconds that a body may take to arrive."""
-PUBLIC = frozenset({"/health", "/openapi.json"})
-"""Paths that need no key."""
+PUBLIC = frozenset({"/health", "/openapi.json", *PAGES})
+"""Paths that need no key: the dashboard's page asks for one itself."""
 
 
 def add_guards(app: QuartTrio, site: Site) -> None:
@@ -55,7 +56,7 @@ def add_guards(app: QuartTrio, site: Site) -> None:
     async def add_headers(response: Response) -> Response:
         response.headers["x-request-id"] = g.get("request_id") or f"req_{secrets.token_hex(12)}"
         # No page of any site may drive the administration.
-        shared = response.status_code != 403 and not request.path.startswith("/api/")
+        shared = response.status_code != 403 and not request.path.startswith(("/api/", "/dashboard"))
         if shared and (origin := request.headers.get("origin")):
             response.headers["access-control-allow-origin"] = origin
             response.headers["vary"] = "Origin"

@@ -1,5 +1,6 @@
-"""Know which completions run, and bring them to an end when the server stops."""
+"""Know which completions run and which have ended last, and bring them to an end when the server stops."""
 
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,9 +8,12 @@ import trio
 from trio_util import AsyncValue  # type: ignore[import-untyped]  # the package ships no py.typed
 
 from ocp_trio.errors import ShuttingDownError
-from ocp_trio.web.running import Running
+from ocp_trio.web.running import Ended, Running
 
 __all__ = ["Lifecycle"]
+
+REMEMBERED = 200
+"""Completions that are remembered after their end."""
 
 
 class Lifecycle:
@@ -20,6 +24,7 @@ class Lifecycle:
         running: The completions that run, by request id, in order of arrival.
         active: How many those are.
         flights: How many answers are being made that several completions, of other instances too, may share.
+        ended: Those that have ended last, the newest last.
     """
 
     def __init__(self) -> None:
@@ -27,6 +32,7 @@ class Lifecycle:
         self.running: dict[str, Running] = {}
         self.active = AsyncValue(0)
         self.flights = AsyncValue(0)
+        self.ended: deque[Ended] = deque(maxlen=REMEMBERED)
         self._stopped = False
 
     @property

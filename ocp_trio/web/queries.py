@@ -35,6 +35,7 @@ class UsageQuery(msgspec.Struct, frozen=True):
     hours: Annotated[int, Meta(ge=0, le=MAX_HOURS)] = 0
     limit: Rows = 50
     all: bool = False
+    series: bool = False
 
 
 def read_query(query: type[Query]) -> Query:
