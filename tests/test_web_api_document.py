@@ -148,7 +148,10 @@ async def test_an_answer_is_as_it_says(tmp_path: Path, method: str, path: str, b
         async with create as exchange:
             assert await exchange.head() == 201
             await exchange.body()
-        real = path.format(name="scripted", id_or_name="alice") + ("?all=true" if path == "/api/usage" else "")
+        await app.ask(headers)
+        real = path.format(name="scripted", id_or_name="alice") + (
+            "?all=true&series=true" if path == "/api/usage" else ""
+        )
         async with open_asgi_exchange(app.asgi, real, method=method, body=data, headers=headers) as exchange:
             status = await exchange.head()
             answer = json.loads(await exchange.body())

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -23,6 +23,10 @@ from ocp_trio.web.answers import (
     ListedKey,
     PeriodQuota,
     QuotaSet,
+    RequestRow,
+    SeriesSums,
+    Sums,
+    UsageReport,
 )
 from ocp_trio.web.callers import Caller, is_known, require_admin
 from ocp_trio.web.queries import UsageQuery, read_query
@@ -142,7 +146,7 @@ def _time(name: str, text: str | UnsetType) -> datetime | None:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
-async def usage(site: Site, caller: Caller) -> dict[str, Any]:
+async def usage(site: Site, caller: Caller) -> UsageReport:
     """Report usage: the caller's own, or everybody's to the administrator who asks for ``all``.
 
     Where nobody is asked for a key, whoever is on this machine may see what is used; ``series`` adds up by hour, key
@@ -158,14 +162,16 @@ async def usage(site: Site, caller: Caller) -> dict[str, Any]:
         since = datetime.now(UTC) - timedelta(hours=query.hours)
     key_id = None if everybody else caller.key_id
     report = await store.usage.report(since=since, until=until, limit=query.limit, key_id=key_id)
-    return {
+    told: UsageReport = {
         "byKey": [{"key_name": each.key_name, **_sums(each.totals)} for each in report.by_key],
         "byModel": [{"model": each.model, **_sums(each.totals)} for each in report.by_model],
         "timeline": [{"hour": each.hour.isoformat(), **_sums(each.totals)} for each in report.timeline],
-        **({"series": [_point(each) for each in report.series]} if query.series else {}),
         "recent": [_row(row) for row in report.recent],
         "scope": {"self": caller.name, "all": key_id is None},
     }
+    if query.series:
+        told["series"] = [_point(each) for each in report.series]
+    return told
 
 
 async def cache_stats(site: Site) -> CacheState:
@@ -187,7 +193,7 @@ async def clear_cache(site: Site, caller: Caller) -> CacheCleared:
     return {"cleared": await _store(site).cache.clear()}
 
 
-def _sums(totals: Totals) -> dict[str, Any]:
+def _sums(totals: Totals) -> Sums:
     return {
         "requests": totals.requests,
         "successes": totals.successes,
@@ -203,12 +209,12 @@ def _sums(totals: Totals) -> dict[str, Any]:
         "cache_read": totals.cache_read,
         "cache_write": totals.cache_write,
         "heartbeats": totals.heartbeats,
-        "first_request": totals.first_request and totals.first_request.isoformat(),
-        "last_request": totals.last_request and totals.last_request.isoformat(),
+        "first_request": totals.first_request.isoformat() if totals.first_request else None,
+        "last_request": totals.last_request.isoformat() if totals.last_request else None,
     }
 
 
-def _point(point: SeriesPoint) -> dict[str, Any]:
+def _point(point: SeriesPoint) -> SeriesSums:
     totals = point.totals
     return {
         "hour": point.hour.isoformat(),
@@ -222,7 +228,7 @@ def _point(point: SeriesPoint) -> dict[str, Any]:
     }
 
 
-def _row(row: UsageRow) -> dict[str, Any]:
+def _row(row: UsageRow) -> RequestRow:
     own = {**asdict(row), "created_at": row.created_at.isoformat(), "success": row.outcome == "ok"}
     own["elapsed_ms"] = own.pop("total_ms")
-    return own
+    return cast("RequestRow", own)

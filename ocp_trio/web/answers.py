@@ -9,17 +9,25 @@ __all__ = [
     "CacheState",
     "Cancelled",
     "CreatedKey",
+    "HourSums",
     "KeyList",
     "KeyQuota",
     "KeyRevoked",
+    "KeySums",
     "Limits",
     "ListedKey",
     "LogEntry",
     "Logs",
     "ModelList",
     "ModelObject",
+    "ModelSums",
     "PeriodQuota",
     "QuotaSet",
+    "RequestRow",
+    "Scope",
+    "SeriesSums",
+    "Sums",
+    "UsageReport",
 ]
 
 LogEntry: TypeAlias = dict[str, Any]
@@ -138,3 +146,97 @@ class CacheCleared(TypedDict):
     """How many answers were dropped."""
 
     cleared: int
+
+
+class Sums(TypedDict):
+    """What some requests add up to; times are in milliseconds."""
+
+    requests: int
+    successes: int
+    errors: int
+    cancelled: int
+    total_prompt_chars: int
+    total_response_chars: int
+    total_elapsed_ms: int
+    avg_elapsed_ms: int
+    avg_first_delta_ms: float | None
+    tokens_in: int
+    tokens_out: int
+    cache_read: int
+    cache_write: int
+    heartbeats: int
+    first_request: str | None
+    last_request: str | None
+
+
+class KeySums(Sums):
+    """Those of one key."""
+
+    key_name: str | None
+
+
+class ModelSums(Sums):
+    """Those for one model."""
+
+    model: str
+
+
+class HourSums(Sums):
+    """Those of one hour."""
+
+    hour: str
+
+
+class SeriesSums(TypedDict):
+    """What the requests of one hour, key and model add up to."""
+
+    hour: str
+    key_name: str | None
+    model: str
+    requests: int
+    tokens_in: int
+    tokens_out: int
+    cache_read: int
+    cache_write: int
+
+
+class RequestRow(TypedDict):
+    """One request, however it ended."""
+
+    request_id: str
+    created_at: str
+    key_id: str | None
+    key_name: str | None
+    model: str
+    backend: str
+    outcome: str
+    success: bool
+    tokens_in: int
+    tokens_out: int
+    cache_read: int
+    cache_write: int
+    cost_usd: float | None
+    queue_wait_ms: int
+    first_delta_ms: int | None
+    elapsed_ms: int
+    heartbeats: int
+    prompt_chars: int
+    response_chars: int
+
+
+class Scope(TypedDict):
+    """Who asked, and whether for everybody."""
+
+    self: str | None
+    all: bool
+
+
+class UsageReport(TypedDict):
+    """Usage by key, model and hour, and the newest requests."""
+
+    byKey: list[KeySums]
+    byModel: list[ModelSums]
+    timeline: list[HourSums]
+    series: NotRequired[list[SeriesSums]]
+    recent: list[RequestRow]
+    scope: Scope

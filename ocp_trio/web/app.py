@@ -169,7 +169,7 @@ def _add_admin_routes(app: App, site: Site) -> None:
         return await admin.clear_cache(site, g.caller)
 
     @app.get("/api/usage")
-    @app.describe(Operation("Report usage: one's own, or everybody's.", query=UsageQuery, answer=dict[str, Any]))
+    @app.describe(Operation("Report usage: one's own, or everybody's.", query=UsageQuery, answer=answers.UsageReport))
     async def usage() -> ResponseReturnValue:
         return await admin.usage(site, g.caller)
 
