@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from claude_lines import encoded
 
+from ocp_trio.claude.control_lines import ControlRequest
 from ocp_trio.claude.held import HeldTurn
-from ocp_trio.claude.lines import ControlRequest
 from ocp_trio.claude.stream_json import StreamJsonDecoder
 from ocp_trio.claude.tool_server import MAX_RESULT, ToolServer, can_answer
 from ocp_trio.completion import Image, Text, Tool, ToolResult

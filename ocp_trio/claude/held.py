@@ -1,6 +1,7 @@
 """A turn that has stopped at calls of the caller's tools, until their results come."""
 
-from ocp_trio.claude.lines import Assistant, ControlRequest, Result, StreamEvent, User
+from ocp_trio.claude.control_lines import ControlRequest
+from ocp_trio.claude.lines import Assistant, Result, StreamEvent, User
 from ocp_trio.claude.stream_json import StreamJsonDecoder
 from ocp_trio.claude.tool_server import ToolServer
 from ocp_trio.errors import LineTooLongError

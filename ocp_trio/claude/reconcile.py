@@ -5,22 +5,15 @@ from itertools import islice
 
 from ocp_trio.claude import outcome
 from ocp_trio.claude.calls import Calls
-from ocp_trio.claude.lines import (
-    ApiUsage,
-    Assistant,
+from ocp_trio.claude.control_lines import (
     Control,
     ControlAnswer,
     ControlReply,
     ControlRequest,
     ControlResponse,
-    Line,
     McpMessage,
-    RateLimitEvent,
-    Result,
-    StreamEvent,
-    System,
-    User,
 )
+from ocp_trio.claude.lines import ApiUsage, Assistant, Line, RateLimitEvent, Result, StreamEvent, System, User
 from ocp_trio.claude.messages import Messages
 from ocp_trio.claude.tool_names import ToolNames
 from ocp_trio.completion import Activity, Batch, Completed, Event, Failed

@@ -5,18 +5,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from ocp_trio.claude.lines import (
-    Assistant,
-    ControlRequest,
-    ControlResponse,
-    Line,
-    Other,
-    RateLimitEvent,
-    Result,
-    StreamEvent,
-    System,
-    User,
-)
+from ocp_trio.claude.control_lines import ControlRequest, ControlResponse
+from ocp_trio.claude.lines import Assistant, Line, Other, RateLimitEvent, Result, StreamEvent, System, User
 from ocp_trio.streaming import MAX_LINE, LineDecoder
 
 __all__ = ["StreamJsonDecoder"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ocp_trio.claude.lines import ControlRequest
+from ocp_trio.claude.control_lines import ControlRequest
 from ocp_trio.claude.stdin import encode_line
 from ocp_trio.claude.tool_names import SERVER, ToolNames
 from ocp_trio.completion import Image, Text, Tool, ToolResult

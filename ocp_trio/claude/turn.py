@@ -6,10 +6,11 @@ from io import StringIO
 
 import trio
 
+from ocp_trio.claude.control_lines import ControlRequest
 from ocp_trio.claude.held import HeldTurn
 from ocp_trio.claude.histories import name_after
 from ocp_trio.claude.lease import Lease
-from ocp_trio.claude.lines import ControlRequest, Line
+from ocp_trio.claude.lines import Line
 from ocp_trio.claude.reconcile import Reconciler
 from ocp_trio.claude.stdin import Step, conversation
 from ocp_trio.claude.stream_json import StreamJsonDecoder
