@@ -199,10 +199,11 @@ async def test_an_odd_request_is_refused_promptly(
     assert set(answer["error"]) == {"message", "type", "param", "code"}
 
 
-async def test_no_page_may_drive_the_administration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["/api/keys", "/api/usage", "/settings", "/logs", "/cache", "/cache/stats"])
+async def test_no_page_may_drive_the_administration(tmp_path: Path, path: str) -> None:
     async with open_multi(tmp_path, ScriptedBackend(ANSWER)) as (app, _):
         fields = {"origin": "http://10.9.8.7", "access-control-request-method": "POST"}
-        async with open_asgi_exchange(app.asgi, "/api/keys", method="OPTIONS", headers=fields) as exchange:
+        async with open_asgi_exchange(app.asgi, path, method="OPTIONS", headers=fields) as exchange:
             await exchange.head()
             await exchange.body()
             assert not [name for name in exchange.headers if name.startswith("access-control-allow-")]

@@ -31,6 +31,11 @@ PUBLIC = frozenset({"/health", "/openapi.json", *PAGES})
 """Paths that need no key: the dashboard's page asks for one itself."""
 
 
+def _is_shared(path: str) -> bool:
+    """Whether pages of other sites may read what is here; none of them may drive or see the administration."""
+    return path.startswith("/v1/") or path in {"/health", "/openapi.json"}
+
+
 def add_guards(app: QuartTrio, site: Site) -> None:
     """Let nobody in who may not, and give every response its headers."""
     settings = site.settings
@@ -43,7 +48,7 @@ def add_guards(app: QuartTrio, site: Site) -> None:
             guards.check_host(request.headers.get("host", ""), settings.allowed_hosts)
         if settings.auth_mode == "none":
             guards.check_origin(origin, settings.allowed_hosts)
-        if request.method == "OPTIONS" and not request.path.startswith("/api/"):
+        if request.method == "OPTIONS" and _is_shared(request.path):
             return TrioResponse(b"", status=204, headers=dict(guards.CORS_HEADERS))
         g.caller = ANYBODY
         if request.path not in PUBLIC:
@@ -55,8 +60,7 @@ def add_guards(app: QuartTrio, site: Site) -> None:
     @app.after_request
     async def add_headers(response: Response) -> Response:
         response.headers["x-request-id"] = g.get("request_id") or f"req_{secrets.token_hex(12)}"
-        # No page of any site may drive the administration.
-        shared = response.status_code != 403 and not request.path.startswith(("/api/", "/dashboard"))
+        shared = response.status_code != 403 and _is_shared(request.path)
         if shared and (origin := request.headers.get("origin")):
             response.headers["access-control-allow-origin"] = origin
             response.headers["vary"] = "Origin"
