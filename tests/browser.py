@@ -53,11 +53,13 @@ class Browser:
         self.driver.close()
         self.driver.switch_to.window(new)
         self.logs()
+        media = {"color-scheme": scheme, "reduced-motion": "reduce"}
         self.command(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
-        self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        features = [{"name": f"prefers-{name}", "value": value} for name, value in media.items()]
+        self.command("Emulation.setEmulatedMedia", features=features)
         self.driver.get(url)
 
     def leave(self) -> None:

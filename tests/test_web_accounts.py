@@ -175,6 +175,37 @@ async def test_nobody_sees_the_usage_of_others(tmp_path: Path) -> None:
     assert sorted(each["key_name"] for each in everybody["byKey"]) == ["alice", "bob"]
 
 
+async def test_a_series_adds_up_by_hour_key_and_model_where_it_is_asked_for(tmp_path: Path) -> None:
+    async with open_multi(tmp_path, ScriptedBackend(ANSWER)) as (app, _):
+        await ask(app, await new_key(app, "alice"))
+
+        _, plain = await call(app, "GET", "/api/usage?all=true")
+        _, report = await call(app, "GET", "/api/usage?all=true&series=true")
+
+    assert "series" not in plain
+    [point] = report["series"]
+    assert point == {
+        "hour": report["timeline"][0]["hour"],
+        "key_name": "alice",
+        "model": "scripted",
+        "requests": 1,
+        "tokens_in": 3,
+        "tokens_out": 5,
+        "cache_read": 0,
+        "cache_write": 0,
+    }
+
+
+@pytest.mark.parametrize(("bind", "status"), [("127.0.0.1", 200), ("0.0.0.0", 403)])
+async def test_without_keys_usage_is_shown_on_this_machine_only(tmp_path: Path, bind: str, status: int) -> None:
+    settings = {"bind": bind, "allow_open": True}
+    async with (
+        open_store(tmp_path / "store.db") as store,
+        open_web_app(ScriptedBackend(ANSWER), store=store, **settings) as app,
+    ):
+        assert (await app.get("/api/usage"))[0] == status
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [

@@ -26,9 +26,10 @@ def may_see(site: Site, caller: Caller, owner: Caller) -> bool:
 
 
 async def cancel_request(site: Site, caller: Caller, request_id: str) -> tuple[Cancelled, int]:
-    """End a completion, and answer once its child is gone and its slot free.
+    """End a completion, and answer once its child is gone and its slot free: with 200, or 202 if that takes too long.
 
     Its client gets one error that says so. One that comes to its end in the same moment ends as if nothing had been.
+    What it shared with equal requests of its caller goes on for those, and its child ends after the last of them.
 
     Cancellation: the answer is given up; the completion is ended all the same.
 
