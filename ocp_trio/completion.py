@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from ocp_trio.backend_state import BackendState
 from ocp_trio.errors import OcpError
 
 __all__ = [
@@ -152,17 +153,35 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens of a whole answer; ``input`` counts what neither came from nor went into the prompt cache."""
+    """Tokens of a whole answer; ``input`` counts what neither came from nor went into the prompt cache.
+
+    ``cost_usd`` is what upstream says that they cost; None where it does not say.
+    """
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
     reasoning: int = 0
+    cost_usd: float | None = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Return the sum; a cost that is not known counts as none beside one that is."""
+        known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.reasoning + other.reasoning,
+            sum(known) if known else None,
+        )
 
 
 class Started(msgspec.Struct, frozen=True, tag=True):
-    """The work was begun, here; it proves nothing about the model."""
+    """The work was begun, here, after it had waited ``queued`` seconds for its turn; the model has said nothing yet."""
+
+    queued: float = 0.0
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag=True):
@@ -259,15 +278,6 @@ class Model(msgspec.Struct, frozen=True):
     context_window: int
     max_output: int
     aliases: tuple[str, ...] = ()
-
-
-class BackendState(msgspec.Struct, frozen=True):
-    """What an operator may want to know of a backend now; counts since its start, times in seconds."""
-
-    in_flight: int = 0
-    queued: int = 0
-    queue_rejections: int = 0
-    warm: dict[str, float] = {}
 
 
 class Backend(Protocol):

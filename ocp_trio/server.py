@@ -14,9 +14,8 @@ from hypercorn.config import Config
 from hypercorn.trio import serve
 
 from ocp_trio import hypercorn_hardening
-from ocp_trio.claude import HOW_TO_INSTALL, AbsentClaude, ClaudeBackend, find_claude, open_claude
+from ocp_trio.claude import HOW_TO_INSTALL, AbsentClaude, ClaudeBackend, find_claude, open_claude, watch_program
 from ocp_trio.claude.command import child_environment
-from ocp_trio.claude.version import OLDEST, read_version
 from ocp_trio.completion import Backend
 from ocp_trio.demo import DemoBackend
 from ocp_trio.errors import OcpError, SettingError
@@ -158,7 +157,8 @@ class Application:
             ) as claude,
             trio.open_nursery() as nursery,
         ):
-            nursery.start_soon(_check_version, binary, child_environment(environment, also=settings.child_env))
+            child_env = child_environment(environment, also=settings.child_env)
+            nursery.start_soon(watch_program, binary, child_env, claude.program)
             yield claude
             nursery.cancel_scope.cancel()
 
@@ -181,17 +181,6 @@ def _tune(backends: tuple[Backend, ...], settings: Settings) -> None:
                     idle_timeout=settings.opencode_idle_timeout,
                     keepalive_cap=settings.opencode_keepalive_cap,
                 )
-
-
-async def _check_version(binary: str, environment: Mapping[str, str]) -> None:
-    version = await read_version(binary, environment)
-    if version is None:
-        logger.warning("claude_version_unknown", extra={"hint": "the program did not tell its version: CLAUDE_BIN?"})
-    elif version < OLDEST:
-        found, oldest = (".".join(map(str, each)) for each in (version, OLDEST))
-        logger.warning("claude_old", extra={"found": found, "oldest": oldest, "hint": "update the CLI"})
-    else:
-        logger.info("claude_found", extra={"version": ".".join(map(str, version))})
 
 
 def _listen(settings: Settings) -> socket.socket:

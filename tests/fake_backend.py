@@ -10,11 +10,13 @@ import trio
 import watching
 from fake_program import Record
 from fake_script import Step, prompt
+from msgspec.structs import replace
 
 from ocp_trio.claude import ClaudeBackend, open_claude
 from ocp_trio.completion import (
     Activity,
     Batch,
+    Completed,
     CompletionRequest,
     Event,
     Failed,
@@ -91,9 +93,18 @@ async def ask(fake: FakeBackend, *steps: Step, **fields: Any) -> list[Event]:
 
 
 def seen(events: Iterable[Event]) -> list[object]:
-    """Return the events that a client sees, errors as their class and message."""
-    visible = [event for event in events if not isinstance(event, Activity | Started | TextEnd)]
-    return [(type(event.error), str(event.error)) if isinstance(event, Failed) else event for event in visible]
+    """Return what a client sees of the events: no cost, and errors as their class and message."""
+    return [_seen(event) for event in events if not isinstance(event, Activity | Started | TextEnd)]
+
+
+def _seen(event: Event) -> object:
+    match event:
+        case Failed(error):
+            return type(error), str(error)
+        case Completed(reason, usage):
+            return Completed(reason, replace(usage, cost_usd=None))
+        case _:
+            return event
 
 
 def words(events: Iterable[Event]) -> str:

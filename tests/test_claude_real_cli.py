@@ -76,6 +76,21 @@ async def test_an_answer_streams_with_its_tokens(tmp_path: Path) -> None:
     assert seen(events) == [TextDelta("Hel"), TextDelta("lo"), Completed("stop", tokens)]
 
 
+async def test_each_turn_of_a_process_tells_its_own_cost(tmp_path: Path) -> None:
+    history = [user("hi"), assistant("Hello"), user("and?"), assistant("Hello"), user("and?")]
+    async with open_real(tmp_path, warm_conversations=1) as real:
+        real.mock.script(*(Answer(Say("Hello"), usage=Tokens(input=100, output=50)) for _ in range(3)))
+        costs = []
+        for count in (1, 3, 5):
+            match (await real.ask(request(*history[:count])))[-1]:
+                case Completed(_, usage):
+                    costs.append(usage.cost_usd)
+
+        assert real.backend.children.counts.continued == 2
+    assert costs[0]
+    assert costs == pytest.approx([costs[0]] * 3)
+
+
 async def test_reasoning_is_told_apart_from_the_answer(tmp_path: Path) -> None:
     async with open_real(tmp_path) as real:
         real.mock.script(Answer(Thinking("h"), Thinking("m"), Signature("sig"), Say("yes")))
@@ -96,7 +111,7 @@ async def test_an_answer_that_is_cut_short_is_not_asked_for_again(
         events = await real.ask(request())
 
     assert words(events) == "part"
-    assert events[-1] == Completed(finish_reason, Usage(input=10, output=5))  # type: ignore[arg-type]  # parametrised
+    assert seen(events)[-1] == Completed(finish_reason, Usage(input=10, output=5))  # type: ignore[arg-type]  # parametrised
 
 
 async def test_a_character_that_the_model_splits_is_whole(tmp_path: Path) -> None:

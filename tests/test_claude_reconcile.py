@@ -326,3 +326,30 @@ def test_a_compaction_is_silent_by_nature_until_its_end_is_told() -> None:
     lines = [system("status", status="compacting"), system("thinking_tokens"), system("status", status=None)]
 
     assert silence(*lines) == [True, True, False]
+
+
+# What it cost
+
+
+@pytest.mark.parametrize(
+    ("fields", "cost"),
+    [
+        ({}, None),
+        ({"total_cost_usd": 0.25}, 0.25),
+        # The total is that of all turns of the process.
+        (
+            {"total_cost_usd": 9.0, "model_usage_since_last_result": {"a": {"costUSD": 0.5}, "b": {"costUSD": 0.25}}},
+            0.75,
+        ),
+        ({"total_cost_usd": 9.0, "model_usage_since_last_result": {}}, 0.0),
+        ({"total_cost_usd": "much", "model_usage_since_last_result": [1]}, None),
+        ({"model_usage_since_last_result": {"a": 1, "b": {"costUSD": True}, "c": {}}}, 0.0),
+    ],
+)
+def test_the_cost_is_this_turns_and_whatever_stands_there_costs_no_answer(
+    fields: dict[str, object], cost: float | None
+) -> None:
+    [*_, last] = feed(Reconciler(), *streamed("part"), result("part", **fields))
+
+    assert isinstance(last, Completed)
+    assert last.usage == Usage(input=3, output=5, cost_usd=cost)

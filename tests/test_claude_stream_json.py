@@ -53,7 +53,7 @@ def said(text: str) -> StreamEvent:
         (b'{"type":"system","subtype":"status","status":"compacting"}', System(subtype="status", status="compacting")),
         (
             b'{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1800000000}}',
-            RateLimitEvent(rate_limit_info=RateLimitInfo(1_800_000_000)),
+            RateLimitEvent(rate_limit_info=RateLimitInfo(status="rejected", resetsAt=1_800_000_000)),
         ),
         (
             b'{"duration_ms":1,"is_error":true,"result":"no","type":"result","usage":{"input_tokens":3}}',

@@ -10,7 +10,7 @@ import trio
 from shell import ENV, LIMIT, OBEDIENT, STUBBORN, alive, open_python, open_shell, read_all, read_line
 from watching import children, holdings, wait_gone
 
-from ocp_trio.streaming import open_child_process
+from ocp_trio.streaming import ProcessTally, open_child_process
 from ocp_trio.streaming.process import SETPRIV
 
 # What a child is
@@ -65,6 +65,24 @@ async def test_its_error_output_never_blocks_it_and_the_newest_is_kept() -> None
 
 
 # How it ends
+
+
+async def test_it_is_counted_while_it_is_alive_and_so_are_the_signals_that_ended_it() -> None:
+    tally = ProcessTally()
+    seen = []
+    with trio.fail_after(LIMIT):
+        for script, grace_period in (("echo", 5.0), (OBEDIENT, 5.0), (STUBBORN, 0.2)):
+            async with open_child_process(
+                ["/bin/sh", "-c", script], env=ENV, grace_period=grace_period, tally=tally
+            ) as child:
+                seen.append(tally.alive)
+                await read_line(child)
+                if script == "echo":
+                    await child.exited.wait()
+            seen.append(tally.alive)
+
+    assert seen == [1, 0] * 3
+    assert tally.signals == {"SIGTERM": 2, "SIGKILL": 1}
 
 
 async def test_one_that_exits_by_itself_is_reaped_at_once() -> None:

@@ -45,8 +45,8 @@ async def hanging_streams(server: Server) -> AsyncIterator[tuple[RawClient, RawC
 
 async def _wait(server: Server, **counts: int) -> bool:
     """Return whether so many children wait, and for what."""
-    warm = (await server.get("/health"))["warm"]["claude"]
-    return {name: warm[name] for name in counts} == counts
+    pool = (await server.get("/health"))["backends"][0]["pool"]
+    return {name: pool[name] for name in counts} == counts
 
 
 @WAYS

@@ -17,8 +17,8 @@ from ocp_trio.store import open_store
 from ocp_trio.testing import AsgiExchange, ScriptedBackend, open_asgi_exchange
 from ocp_trio.testing.backend import Step
 from ocp_trio.web.callers import ANYBODY
+from ocp_trio.web.ended import Ended
 from ocp_trio.web.feed import LIFE
-from ocp_trio.web.running import Ended
 
 EVENTS = "/dashboard/events"
 A: Step = (TextDelta("ab"),)
@@ -128,9 +128,18 @@ async def test_failures_are_remembered_longer_than_successes() -> None:
 
 
 def ended(number: int, *, failed: bool) -> Ended:
-    outcome, message = ("upstream_error", "it broke") if failed else ("ok", None)
     return Ended(
-        request_id=f"req_{number}", owner=ANYBODY, model="m", outcome=outcome, message=message, at=number, seconds=1
+        request_id=f"req_{number}",
+        owner=ANYBODY,
+        model="m",
+        backend="scripted",
+        error=UpstreamError("it broke") if failed else None,
+        left=False,
+        at=number,
+        seconds=1,
+        first_delta=None,
+        queued=0,
+        heartbeats=0,
     )
 
 

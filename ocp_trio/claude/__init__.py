@@ -3,5 +3,6 @@
 from ocp_trio.claude.absent import AbsentClaude
 from ocp_trio.claude.backend import ClaudeBackend, open_claude
 from ocp_trio.claude.locate import HOW_TO_INSTALL, find_claude
+from ocp_trio.claude.program import watch_program
 
-__all__ = ["HOW_TO_INSTALL", "AbsentClaude", "ClaudeBackend", "find_claude", "open_claude"]
+__all__ = ["HOW_TO_INSTALL", "AbsentClaude", "ClaudeBackend", "find_claude", "open_claude", "watch_program"]

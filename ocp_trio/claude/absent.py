@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from ocp_trio.backend_state import BackendState, Login
 from ocp_trio.claude.locate import HOW_TO_INSTALL
 from ocp_trio.claude.models import Catalogue
-from ocp_trio.completion import BackendState, Batch, CompletionRequest, Model
+from ocp_trio.completion import Batch, CompletionRequest, Model
 from ocp_trio.errors import BackendUnavailableError
 
 __all__ = ["AbsentClaude"]
@@ -17,7 +18,7 @@ class AbsentClaude:
 
     name: Final = "claude"
     models: tuple[Model, ...] = ()
-    state = BackendState()
+    state = BackendState(login=Login(ok=False, outcome="no_program"))
 
     def resolve(self, model: str) -> str | None:
         """Return the id of a model by its name or alias; None if it cannot be a Claude model."""

@@ -17,16 +17,19 @@ from typing import Final, TypeAlias
 
 import trio
 
+from ocp_trio.backend_state import BackendState, Plan
 from ocp_trio.claude.children import Children, open_children
 from ocp_trio.claude.command import child_environment, claude_command
 from ocp_trio.claude.histories import continued_by
 from ocp_trio.claude.models import Catalogue
+from ocp_trio.claude.plan import learned
+from ocp_trio.claude.program import Program
 from ocp_trio.claude.slots import Slot, Slots
 from ocp_trio.claude.tool_choice import choose_tools, stream_forced
 from ocp_trio.claude.turn import Turn
-from ocp_trio.completion import BackendState, Batch, CompletionRequest, Model
-from ocp_trio.errors import BackendUnavailableError
-from ocp_trio.streaming import MAX_LINE, Child, StallLimits, open_child_process, open_stall_guard
+from ocp_trio.completion import Batch, CompletionRequest, Model
+from ocp_trio.errors import BackendUnavailableError, UpstreamAuthError
+from ocp_trio.streaming import MAX_LINE, Child, ProcessTally, StallLimits, open_child_process, open_stall_guard
 from ocp_trio.streaming.groups import unwrap_lone_error
 
 __all__ = ["ClaudeBackend", "open_claude"]
@@ -36,19 +39,33 @@ OpenChild: TypeAlias = Callable[..., AbstractAsyncContextManager[Child]]
 
 
 class ClaudeBackend:
-    """Serves completions from children; made by `open_claude`."""
+    """Serves completions from children; made by `open_claude`.
+
+    Attributes:
+        program: What is known of the CLI: as much as requests tell, and `watch_program` where that runs.
+    """
 
     name: Final = "claude"
 
     def __init__(
-        self, slots: Slots, children: Children, tool_children: Children, stall_limits: StallLimits, max_line: int
+        self,
+        slots: Slots,
+        children: Children,
+        tool_children: Children,
+        stall_limits: StallLimits,
+        max_line: int,
+        *,
+        tally: ProcessTally,
     ) -> None:
         self.slots = slots
         self.children = children
+        self.program = Program()
+        self._tally = tally
         self._stall_limits = stall_limits
         self._max_line = max_line
         self._tool_children = tool_children
         self._catalogue = Catalogue()
+        self._plan: Plan | None = None
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -57,9 +74,21 @@ class ClaudeBackend:
 
     @property
     def state(self) -> BackendState:
-        """Slots, queue, and the children that wait."""
+        """Slots, queue, children, and what is known of the CLI and of the subscription."""
         slots = self.slots
-        return BackendState(slots.in_flight, slots.queued, slots.rejections, self.children.state)
+        return BackendState(
+            in_flight=slots.in_flight,
+            queued=slots.queued,
+            queue_rejections=slots.rejections,
+            warm=self.children.state,
+            max_concurrent=slots.max_concurrent,
+            max_queue=slots.max_queue,
+            version=self.program.version,
+            login=self.program.login,
+            plan=self._plan,
+            children=self._tally.alive,
+            kills=dict(self._tally.signals),
+        )
 
     def tune(
         self, *, max_concurrent: int, max_queue: int, retry_after: float, stall_timeout: float, warm_conversations: int
@@ -109,19 +138,28 @@ class ClaudeBackend:
         ):
             if guard is not None:
                 guard.created()
-            turn = Turn(lease, guard, request, self._max_line)
+            turn = Turn(lease, guard, request, self._max_line, queued=slot.waited)
             with unwrap_lone_error():
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(turn.write)
                     nursery.start_soon(_release_at_exit, lease.child, slot)
                     async with aclosing(turn.read()) as batches:
                         yield batches
-                    self._catalogue.learn(turn.listed_models)
+                    self._learn(turn)
                     await turn.settle()
                     first_turn = len(request.messages) == 1
                     if not children.keep(lease, turn.conversation, held=turn.held, first_turn=first_turn):
                         await turn.leave()
                     nursery.cancel_scope.cancel()
+
+    def _learn(self, turn: Turn) -> None:
+        """Take what a turn has told beside its answer."""
+        self._catalogue.learn(turn.listed_models)
+        self._plan = learned(self._plan, turn.rate_limits)
+        if isinstance(turn.error, UpstreamAuthError):
+            self.program.note_login("refused", "request")
+        elif turn.answered:
+            self.program.note_login("ok", "request")
 
 
 async def _release_at_exit(child: Child, slot: Slot) -> None:
@@ -188,8 +226,9 @@ async def open_claude(
 
         def start(rules: tuple[str, ...], config: str | None) -> Callable[[], AbstractAsyncContextManager[Child]]:
             command = claude_command(binary, allowed_tools=rules, mcp_config=config, setting_sources=setting_sources)
-            return partial(open_child, command, env=child_env, cwd=work, grace_period=grace_period)
+            return partial(open_child, command, env=child_env, cwd=work, grace_period=grace_period, tally=tally)
 
+        tally = ProcessTally()
         own_tools = tuple(allowed_tools)
         async with AsyncExitStack() as stack:
             children = await stack.enter_async_context(open_group(start(own_tools, mcp_config), warm=warm_pool))
@@ -198,7 +237,7 @@ async def open_claude(
                 # A caller that brings tools gets no others: it decides what runs.
                 tool_children = await stack.enter_async_context(open_group(start((), None), warm=0))
             slots = Slots(max_concurrent, max_queue, retry_after)
-            yield ClaudeBackend(slots, children, tool_children, _stall_limits(stall_timeout), max_line)
+            yield ClaudeBackend(slots, children, tool_children, _stall_limits(stall_timeout), max_line, tally=tally)
 
 
 def _stall_limits(timeout: float) -> StallLimits:

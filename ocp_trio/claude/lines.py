@@ -21,6 +21,7 @@ __all__ = [
     "Other",
     "RateLimitEvent",
     "RateLimitInfo",
+    "RateLimitWindow",
     "Result",
     "StreamEvent",
     "System",
@@ -97,10 +98,23 @@ class Abandoned(msgspec.Struct, frozen=True, gc=False):
     from_block_index: int = 0
 
 
-class RateLimitInfo(msgspec.Struct, frozen=True, gc=False):
-    """What a subscription's headers said; ``resetsAt`` is a Unix time in seconds."""
+class RateLimitWindow(msgspec.Struct, frozen=True, gc=False):
+    """One limit of a subscription; ``resetsAt`` is a Unix time in seconds, ``utilization`` a part of 1."""
 
+    status: str | None = None
+    utilization: float | None = None
     resetsAt: float | None = None  # noqa: N815 (the CLI's name)
+
+
+class RateLimitInfo(msgspec.Struct, frozen=True, gc=False):
+    """What a subscription's headers said: of the limit that counts, and of each."""
+
+    status: str | None = None
+    utilization: float | None = None
+    resetsAt: float | None = None  # noqa: N815 (the CLI's names)
+    rateLimitType: str | None = None  # noqa: N815
+    isUsingOverage: bool | None = None  # noqa: N815
+    unifiedWindows: dict[str, RateLimitWindow] | None = None  # noqa: N815
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -171,6 +185,18 @@ class Result(Line, frozen=True, gc=False, tag="result"):
     api_error: str | None = None
     api_error_status: int | None = None
     usage: ApiUsage | None = None
+    # Of no use to the answer: whatever stands there must not cost the line.
+    total_cost_usd: Any = None
+    model_usage_since_last_result: Any = None
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the turn cost; the total alone is that of all turns of the process."""
+        if not isinstance(self.model_usage_since_last_result, dict):
+            return _number(self.total_cost_usd)
+        models = self.model_usage_since_last_result.values()
+        costs = [_number(model.get("costUSD")) for model in models if isinstance(model, dict)]
+        return sum(cost for cost in costs if cost is not None)
 
 
 class Other(Line, frozen=True, gc=False, tag="other"):
@@ -182,6 +208,10 @@ class Other(Line, frozen=True, gc=False, tag="other"):
     def kind(self) -> str:
         """The line's type."""
         return _neat(self.name)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _neat(kind: str) -> str:

@@ -3,6 +3,8 @@
 import logging
 from itertools import islice
 
+from msgspec.structs import replace
+
 from ocp_trio.claude import outcome
 from ocp_trio.claude.calls import Calls
 from ocp_trio.claude.control_lines import (
@@ -13,7 +15,17 @@ from ocp_trio.claude.control_lines import (
     ControlResponse,
     McpMessage,
 )
-from ocp_trio.claude.lines import ApiUsage, Assistant, Line, RateLimitEvent, Result, StreamEvent, System, User
+from ocp_trio.claude.lines import (
+    ApiUsage,
+    Assistant,
+    Line,
+    RateLimitEvent,
+    RateLimitInfo,
+    Result,
+    StreamEvent,
+    System,
+    User,
+)
 from ocp_trio.claude.messages import Messages
 from ocp_trio.claude.tool_names import ToolNames
 from ocp_trio.completion import Activity, Batch, Completed, Event, Failed
@@ -45,6 +57,7 @@ class Reconciler:
         turn_over: The CLI has nothing more to do for this answer: its own result has come.
         acks: Empty results seen so far: each confirms one message of history.
         listed_models: Alias and id of each model that the CLI has said it serves.
+        rate_limits: What the CLI has told of the subscription's limits.
     """
 
     def __init__(self, names: ToolNames | None = None, *, parallel: bool = True, resumed: bool = False) -> None:
@@ -52,6 +65,7 @@ class Reconciler:
         self.turn_over = False
         self.acks = 0
         self.listed_models: list[tuple[str, str]] = []
+        self.rate_limits: list[RateLimitInfo] = []
         self._out: list[Event] = []
         self.calls = Calls(self._out, names or ToolNames(()), parallel=parallel)
         self._messages = Messages(self._out, self.calls)
@@ -59,7 +73,7 @@ class Reconciler:
         self._compacting = False
         self._fruitless = 0
         self._error: str | None = None
-        self._resets_at: float | None = None
+        self._cost: float | None = None
 
     @property
     def silent_by_nature(self) -> bool:
@@ -121,7 +135,7 @@ class Reconciler:
             case System(subtype="status"):
                 self._compacting = line.status == "compacting"
             case RateLimitEvent():
-                self._resets_at = line.rate_limit_info.resetsAt or self._resets_at
+                self.rate_limits.append(line.rate_limit_info)
             case ControlResponse(response=ControlReply(ControlAnswer(models))):
                 self.listed_models += [(model.value, model.resolvedModel) for model in models]
 
@@ -166,6 +180,7 @@ class Reconciler:
             self.acks += 1
             return
         self.turn_over = True
+        self._cost = line.cost_usd
         if line.api_error == "max_output_tokens" or line.subtype == "error_max_turns":
             self._messages.finish()
             self._complete("max_tokens", line.usage)
@@ -173,7 +188,7 @@ class Reconciler:
             self._messages.finish()
             self._complete("refusal", line.usage)
         elif line.is_error:
-            self._finish(Failed(outcome.classify(line, self._error, self._resets_at)))
+            self._finish(Failed(outcome.classify(line, self._error, self._resets_at())))
         else:
             self._messages.finish(line.result)
             self._complete(reasons[0] or reasons[1], line.usage)
@@ -183,7 +198,12 @@ class Reconciler:
         # The CLI's own tools have been executed: to the client the answer is simply complete.
         # What the CLI counts is the whole turn, and the first answers of a resumed one have been counted.
         counted = self._messages.usage(None if self._resumed else usage)
+        counted = replace(counted, cost_usd=self._cost)
         self._finish(Completed("stop" if reason == "tool_calls" else reason, counted))
+
+    def _resets_at(self) -> float | None:
+        """Return when the limit resets that was told of last."""
+        return next((told.resetsAt for told in reversed(self.rate_limits) if told.resetsAt), None)
 
     def _finish(self, event: Completed | Failed) -> None:
         self.done = True

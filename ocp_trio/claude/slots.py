@@ -11,9 +11,14 @@ __all__ = ["Slot", "Slots"]
 
 
 class Slot:
-    """One right, held until `release` or the end of its block, whichever comes first."""
+    """One right, held until `release` or the end of its block, whichever comes first.
+
+    Attributes:
+        waited: Seconds until it was had.
+    """
 
     def __init__(self, limiter: trio.CapacityLimiter) -> None:
+        self.waited = 0.0
         self._limiter: trio.CapacityLimiter | None = limiter
 
     def release(self) -> None:
@@ -75,7 +80,10 @@ class Slots:
                 retry_after=self.retry_after,
             )
         slot = Slot(self._limiter)
+        arrived, must_wait = trio.current_time(), self._limiter.available_tokens < 1
         await self._limiter.acquire_on_behalf_of(slot)
+        if must_wait:
+            slot.waited = trio.current_time() - arrived
         try:
             yield slot
         finally:

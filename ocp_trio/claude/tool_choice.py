@@ -2,10 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from operator import add
 from typing import Final, TypeAlias
 
-import msgspec
 import trio
 from msgspec.structs import replace
 
@@ -118,7 +116,7 @@ class _Attempts:
                 calling = calling or any(isinstance(event, ToolCallStart) for event in batch)
                 match batch:
                     case (*_, Completed(reason, usage)):
-                        self._usage = _sum(self._usage, usage)
+                        self._usage += usage
                         if not calling and reason == "stop":
                             break
                         self.ended = True
@@ -132,7 +130,3 @@ class _Attempts:
                     held = [event for event in held if not isinstance(event, Started | Activity)]
                 await self._send.send(passed)
         return "".join([event.text for event in held if isinstance(event, TextDelta)])
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(*map(add, msgspec.structs.astuple(one), msgspec.structs.astuple(other)))

@@ -10,7 +10,7 @@ from ocp_trio.claude.control_lines import ControlRequest
 from ocp_trio.claude.held import HeldTurn
 from ocp_trio.claude.histories import name_after
 from ocp_trio.claude.lease import Lease
-from ocp_trio.claude.lines import Line
+from ocp_trio.claude.lines import Line, RateLimitInfo
 from ocp_trio.claude.reconcile import Reconciler
 from ocp_trio.claude.stdin import Step, conversation
 from ocp_trio.claude.stream_json import StreamJsonDecoder
@@ -56,9 +56,17 @@ class Turn:
         guard: What its output is read through; None where it may be silent for ever.
         request: What it is asked.
         max_line: Longest line accepted from it, in bytes.
+        queued: Seconds that it has waited for its turn.
+
+    Attributes:
+        error: Why there was no answer, or only a part of one.
     """
 
-    def __init__(self, lease: Lease, guard: StallGuard | None, request: CompletionRequest, max_line: int) -> None:
+    def __init__(
+        self, lease: Lease, guard: StallGuard | None, request: CompletionRequest, max_line: int, *, queued: float = 0.0
+    ) -> None:
+        self.error: OcpError | None = None
+        self._queued = queued
         self._child = lease.child
         self._known = lease.known
         self._guard = guard
@@ -79,6 +87,16 @@ class Turn:
     def listed_models(self) -> list[tuple[str, str]]:
         """Alias and id of each model that the child said it serves."""
         return self._reconciler.listed_models
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model has answered, to the end."""
+        return self._outcome is not None
+
+    @property
+    def rate_limits(self) -> list[RateLimitInfo]:
+        """What the child has told of the subscription's limits."""
+        return self._reconciler.rate_limits
 
     @property
     def conversation(self) -> bytes | None:
@@ -140,7 +158,7 @@ class Turn:
 
     async def read(self) -> AsyncGenerator[Batch, None]:
         """Yield batches up to the terminal event, whatever ends the child."""
-        yield (Started(),)
+        yield (Started(self._queued),)
         try:
             while not self._reconciler.done:
                 data = await self._read_some()
@@ -172,6 +190,8 @@ class Turn:
         match batch:
             case (*_, Completed(reason)):
                 self._outcome = reason
+            case (*_, Failed(error)):
+                self.error = error
         self._heard = self._heard or bool(lines)
         if self._guard is not None:
             self._report(self._guard, lines, batch, size)

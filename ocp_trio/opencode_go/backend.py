@@ -77,7 +77,8 @@ class OpenCodeGoBackend:
     def state(self) -> BackendState:
         """How many requests are being answered, and how many wait for a connection."""
         in_flight = self._max_connections - self._connections.value
-        return BackendState(in_flight=in_flight, queued=self._connections.statistics().tasks_waiting)
+        queued = self._connections.statistics().tasks_waiting
+        return BackendState(in_flight=in_flight, queued=queued, max_concurrent=self._max_connections)
 
     def tune(self, *, first_event_timeout: float, idle_timeout: float, keepalive_cap: float) -> None:
         """Change what `open_opencode_go` was told, for requests that come."""
@@ -105,8 +106,10 @@ class OpenCodeGoBackend:
             raise ModelNotFoundError(f"the model {request.model[:100]!r} is not served by OpenCode Go")
         dialect = _DIALECTS[model.flavour]
         asked = self._ask(request, model, dialect)
+        arrived, must_wait = trio.current_time(), not self._connections.value
         async with self._connections, open_stall_guard(self._limits) as guard:
-            turn = Turn(self._client, asked, dialect.answer(), guard, self._key)
+            queued = trio.current_time() - arrived if must_wait else 0.0
+            turn = Turn(self._client, asked, dialect.answer(), guard, self._key, queued=queued)
             async with (
                 stream_guarded(
                     turn.open(),

@@ -37,16 +37,25 @@ class Turn:
         answer: Fresh; reads the flavour that will come.
         guard: Told of all that comes.
         secret: The key, which nothing that upstream says may repeat.
+        queued: Seconds that the request has waited for its turn.
     """
 
     def __init__(
-        self, client: httpx.AsyncClient, request: httpx.Request, answer: Answer[Any], guard: StallGuard, secret: str
+        self,
+        client: httpx.AsyncClient,
+        request: httpx.Request,
+        answer: Answer[Any],
+        guard: StallGuard,
+        secret: str,
+        *,
+        queued: float,
     ) -> None:
         self._client = client
         self._request = request
         self._answer = answer
         self._guard = guard
         self._secret = secret
+        self._queued = queued
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[AsyncIterator[Piece]]:
@@ -57,7 +66,7 @@ class Turn:
                 yield pieces
 
     async def _pieces(self, exchange: Exchange) -> AsyncGenerator[Piece, None]:
-        yield Piece((Started(),))
+        yield Piece((Started(self._queued),))
         decoder, answer, guard = SseDecoder(), self._answer, self._guard
         while data := await exchange.receive_some():
             batch = answer.feed(decoder.feed(data))

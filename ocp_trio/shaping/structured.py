@@ -2,9 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from operator import add
 
-import msgspec
 import trio
 
 from ocp_trio.completion import (
@@ -107,7 +105,7 @@ class _Attempts:
         self, request: CompletionRequest, said: list[Event], completed: Completed
     ) -> CompletionRequest | None:
         """End the answer with what was said or with a refusal, or return what to ask next."""
-        self._usage = Usage(*map(add, *map(msgspec.structs.astuple, (self._usage, completed.usage))))
+        self._usage += completed.usage
         completed = Completed(completed.finish_reason, self._usage)
         if completed.finish_reason != "stop":
             await self._end(*said, completed)

@@ -46,6 +46,7 @@ from ocp_trio.streaming.heartbeat import Rearm, open_rearm, run_heartbeat
 from ocp_trio.streaming.lines import MAX_LINE, LineDecoder
 from ocp_trio.streaming.process import Child, ChildProcess, open_child_process
 from ocp_trio.streaming.stall import GuardedStream, StallGuard, open_stall_guard
+from ocp_trio.streaming.tally import ProcessTally
 from ocp_trio.streaming.windows import FINISH_GRACE, Sighting, StallLimits
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "GuardedChannel",
     "GuardedStream",
     "LineDecoder",
+    "ProcessTally",
     "Rearm",
     "Sighting",
     "StallGuard",

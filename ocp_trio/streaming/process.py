@@ -15,6 +15,7 @@ import trio
 from ocp_trio.streaming import descendants
 from ocp_trio.streaming.groups import unwrap_lone_error
 from ocp_trio.streaming.spawn import SETPRIV, Spawned, spawn
+from ocp_trio.streaming.tally import ProcessTally
 
 __all__ = ["SETPRIV", "Child", "ChildProcess", "open_child_process"]
 
@@ -62,12 +63,14 @@ class Child(Protocol):
 class ChildProcess(Child):
     """A running child; made by `open_child_process`."""
 
-    def __init__(self, spawned: Spawned) -> None:
+    def __init__(self, spawned: Spawned, tally: ProcessTally) -> None:
         self.pid = spawned.process.pid
         self.stdin = trio.lowlevel.FdStream(spawned.stdin)
         self.exited = trio.Event()
         self.stderr_tail = b""
         self._process = spawned.process
+        self._tally = tally
+        tally.alive += 1
         self._pidfd = spawned.pidfd
         self._stdout = trio.lowlevel.FdStream(spawned.stdout)
         self._stderr = trio.lowlevel.FdStream(spawned.stderr)
@@ -122,6 +125,7 @@ class ChildProcess(Child):
         # Its id may be given to another process from now on, unless there is somebody left in its group.
         self._group_left = _signal_group(self.pid, 0)
         self._owed = _readable(self._stdout.fileno())
+        self._tally.alive -= 1
         self.exited.set()
         trio.lowlevel.notify_closing(self._stdout.fileno())
 
@@ -150,7 +154,7 @@ class ChildProcess(Child):
                 await family.wait()
 
     async def _terminate(self, family: descendants.Family) -> None:
-        _signal_group(self.pid, signal.SIGTERM)
+        self._signal_group(signal.SIGTERM)
         await self.exited.wait()
         # Tools run in sessions of their own: the group's signal has not reached them.
         family.signal(signal.SIGTERM)
@@ -158,7 +162,11 @@ class ChildProcess(Child):
 
     def _kill_group(self) -> None:
         if self._group_left:
-            _signal_group(self.pid, signal.SIGKILL)
+            self._signal_group(signal.SIGKILL)
+
+    def _signal_group(self, number: int) -> None:
+        if _signal_group(self.pid, number):
+            self._tally.count_signal(number)
 
     def close(self) -> None:
         """Close the pipes that its user has."""
@@ -185,7 +193,12 @@ def _readable(fd: int) -> int:
 
 @asynccontextmanager
 async def open_child_process(
-    command: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, grace_period: float = 5.0
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: str | None = None,
+    grace_period: float = 5.0,
+    tally: ProcessTally | None = None,
 ) -> AsyncIterator[ChildProcess]:
     """Run ``command`` in a process group of its own for the length of a block.
 
@@ -196,6 +209,7 @@ async def open_child_process(
         env: The whole environment of the child.
         cwd: Its working directory; None for the caller's.
         grace_period: Seconds between SIGTERM and SIGKILL; 0 kills at once.
+        tally: Where it is counted.
 
     Cancellation: leaving the block, for whatever cause, terminates the group, kills what is left of it and of its
     descendants after ``grace_period`` and reaps the child, shielded, within ``grace_period + 1`` seconds.
@@ -203,7 +217,7 @@ async def open_child_process(
     Raises:
         ChildSpawnError: the program could not be started.
     """
-    child = ChildProcess(spawn(command, env, cwd))
+    child = ChildProcess(spawn(command, env, cwd), tally or ProcessTally())
     # Shielded: the caller's cancellation must not stop the reaping that it causes. They end below, with the block.
     exit_scope, stderr_scope = trio.CancelScope(shield=True), trio.CancelScope(shield=True)
     with unwrap_lone_error():

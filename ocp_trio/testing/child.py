@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from ocp_trio.errors import OcpError
-from ocp_trio.streaming import Child
+from ocp_trio.streaming import Child, ProcessTally
 from ocp_trio.streaming.groups import unwrap_lone_error
 
 __all__ = ["ScriptedChild", "ScriptedProgram"]
@@ -132,6 +132,7 @@ class ScriptedProgram:
         env: Mapping[str, str],
         cwd: str | None = None,  # noqa: ARG002 (in place of open_child_process)
         grace_period: float = 5.0,
+        tally: ProcessTally | None = None,
     ) -> AsyncIterator[ScriptedChild]:
         """Run it for the length of a block.
 
@@ -140,10 +141,12 @@ class ScriptedProgram:
         """
         if self._refuse is not None:
             raise self._refuse
+        tally = tally or ProcessTally()
         child = ScriptedChild(command, env, self._reply)
         child.stderr_tail = self._stderr
         self.runs.append(child)
         self.running += 1
+        tally.alive += 1
         # Shielded: as a process does, the script goes on while it is being ended.
         playing = trio.CancelScope(shield=True)
         with unwrap_lone_error():
@@ -152,12 +155,20 @@ class ScriptedProgram:
                 try:
                     yield child
                 finally:
-                    await self._end(child, grace_period)
+                    await self._end(child, grace_period, tally)
                     self.running -= 1
+                    tally.alive -= 1
                     playing.cancel()
 
-    async def _end(self, child: ScriptedChild, grace_period: float) -> None:
+    async def _end(self, child: ScriptedChild, grace_period: float, tally: ProcessTally) -> None:
         """End a run; takes at most ``grace_period`` seconds."""
+        if child.exited.is_set():
+            return
+        tally.count_signal(SIGTERM)
         with trio.CancelScope(shield=True), trio.move_on_after(min(self._obeys_after, grace_period)):
             await child.exited.wait()
+        if child.exited.is_set():
+            return
+        if self._obeys_after > grace_period:
+            tally.count_signal(SIGKILL)
         child.exit(-SIGTERM if self._obeys_after <= grace_period else -SIGKILL)

@@ -208,6 +208,8 @@ def _sums(totals: Totals) -> Sums:
         "tokens_out": totals.tokens_out,
         "cache_read": totals.cache_read,
         "cache_write": totals.cache_write,
+        "cost_usd": totals.cost_usd if totals.costed else None,
+        "queue_wait_ms": totals.queue_wait_ms,
         "heartbeats": totals.heartbeats,
         "first_request": totals.first_request.isoformat() if totals.first_request else None,
         "last_request": totals.last_request.isoformat() if totals.last_request else None,

@@ -164,6 +164,8 @@ class Sums(TypedDict):
     tokens_out: int
     cache_read: int
     cache_write: int
+    cost_usd: float | None
+    queue_wait_ms: int
     heartbeats: int
     first_request: str | None
     last_request: str | None

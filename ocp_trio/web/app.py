@@ -1,11 +1,10 @@
 """The web application: its routes, each with its description."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from quart import Response, g, request
 from quart.typing import ResponseReturnValue
-from quart_trio import QuartTrio
 from quart_trio.wrappers import TrioResponse
 
 from ocp_trio.completion import Backend
@@ -15,41 +14,23 @@ from ocp_trio.openai.completion_object import CompletionObject
 from ocp_trio.openai.parameters import ChatBody
 from ocp_trio.settings import Settings
 from ocp_trio.store import Store
-from ocp_trio.web import admin, answers, inspection, live_settings
+from ocp_trio.web import answers, inspection
 from ocp_trio.web.api_document import Json, Operation, build_document
 from ocp_trio.web.cancelling import cancel_request
 from ocp_trio.web.completions import answer_chat
-from ocp_trio.web.connection import HTTPConnection, OwnResponse
+from ocp_trio.web.connection import OwnResponse
 from ocp_trio.web.dashboard import page
+from ocp_trio.web.described import App
 from ocp_trio.web.feed import Feed, Watching
 from ocp_trio.web.hooks import BODY_TIMEOUT, PUBLIC, add_error_handlers, add_guards
 from ocp_trio.web.lifecycle import Lifecycle
+from ocp_trio.web.metrics import SiteCollector
+from ocp_trio.web.operating import add_operating_routes
 from ocp_trio.web.options import OptionHeaders
-from ocp_trio.web.queries import LogsQuery, UsageQuery
+from ocp_trio.web.queries import LogsQuery
 from ocp_trio.web.site import Site
 
 __all__ = ["create_app"]
-
-Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-
-
-class App(QuartTrio):
-    """Quart-Trio with our own way to send responses, and a description of each endpoint for ``/openapi.json``."""
-
-    asgi_http_class = HTTPConnection
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.operations: dict[str, Operation] = {}
-
-    def describe(self, operation: Operation) -> Callable[[Endpoint], Endpoint]:
-        """Describe the decorated endpoint."""
-
-        def keep(endpoint: Endpoint) -> Endpoint:
-            self.operations[endpoint.__name__] = operation
-            return endpoint
-
-        return keep
 
 
 def create_app(
@@ -80,11 +61,11 @@ def create_app(
     app.url_map.merge_slashes = False
     app.json.sort_keys = False  # type: ignore[attr-defined]  # of Quart's default provider
     site = Site(backends=backends, settings=settings, ring=ring, lifecycle=lifecycle, store=store, tune=tune)
+    site.metrics.registry.register(SiteCollector(site))
     add_guards(app, site)
     add_error_handlers(app)
     _add_routes(app, site)
-    _add_admin_routes(app, site)
-    _add_settings_routes(app, site)
+    add_operating_routes(app, site)
     _add_dashboard_routes(app, site)
     _add_document(app, settings)
     return app
@@ -119,79 +100,10 @@ def _add_routes(app: App, site: Site) -> None:
     async def model(name: str) -> ResponseReturnValue:
         return inspection.one_model(site, name)
 
-    @app.get("/health")
-    @app.describe(Operation("Tell the state of the server.", answer=dict[str, Any]))
-    async def health() -> ResponseReturnValue:
-        return inspection.health(site)
-
     @app.get("/logs")
     @app.describe(Operation("Tell the newest log entries.", query=LogsQuery, answer=answers.Logs))
     async def logs() -> ResponseReturnValue:
         return inspection.newest_logs(site)
-
-
-def _add_admin_routes(app: App, site: Site) -> None:
-    @app.post("/api/keys")
-    @app.describe(
-        Operation("Make a key.", body=admin.NewKeyBody, answer=answers.CreatedKey, statuses=(201,), admin=True)
-    )
-    async def create_key() -> ResponseReturnValue:
-        return await admin.create_key(site, g.caller)
-
-    @app.get("/api/keys")
-    @app.describe(Operation("List all keys.", answer=answers.KeyList, admin=True))
-    async def list_keys() -> ResponseReturnValue:
-        return await admin.list_keys(site, g.caller)
-
-    @app.delete("/api/keys/<path:id_or_name>")
-    @app.describe(Operation("Take a key out of service.", answer=answers.KeyRevoked, admin=True))
-    async def revoke_key(id_or_name: str) -> ResponseReturnValue:
-        return await admin.revoke_key(site, g.caller, id_or_name)
-
-    @app.patch("/api/keys/<path:id_or_name>/quota")
-    @app.describe(Operation("Replace a key's quota.", body=admin.QuotaBody, answer=answers.QuotaSet, admin=True))
-    async def set_quota(id_or_name: str) -> ResponseReturnValue:
-        return await admin.set_quota(site, g.caller, id_or_name)
-
-    @app.get("/api/keys/<path:id_or_name>/quota")
-    @app.describe(Operation("Tell limits and use of a key.", answer=answers.KeyQuota, admin=True))
-    async def read_quota(id_or_name: str) -> ResponseReturnValue:
-        return await admin.read_quota(site, g.caller, id_or_name)
-
-    @app.get("/cache/stats")
-    @app.describe(Operation("Tell what the cache holds.", answer=answers.CacheState))
-    async def cache_stats() -> ResponseReturnValue:
-        return await admin.cache_stats(site)
-
-    @app.delete("/cache")
-    @app.describe(Operation("Drop all cached answers.", answer=answers.CacheCleared))
-    async def clear_cache() -> ResponseReturnValue:
-        return await admin.clear_cache(site, g.caller)
-
-    @app.get("/api/usage")
-    @app.describe(Operation("Report usage: one's own, or everybody's.", query=UsageQuery, answer=answers.UsageReport))
-    async def usage() -> ResponseReturnValue:
-        return await admin.usage(site, g.caller)
-
-
-def _add_settings_routes(app: App, site: Site) -> None:
-    @app.get("/settings")
-    @app.describe(Operation("Tell all settings.", answer=dict[str, live_settings.SettingDescription], admin=True))
-    async def settings() -> ResponseReturnValue:
-        return live_settings.describe(site, g.caller)
-
-    @app.patch("/settings")
-    @app.describe(
-        Operation(
-            "Change settings while the server runs.",
-            body=dict[str, Any],
-            answer=live_settings.SettingChanges,
-            statuses=(200, 207),
-            admin=True,
-        )
-    )
-    async def change_settings() -> ResponseReturnValue:
-        return await live_settings.change(site, g.caller)
 
 
 def _add_dashboard_routes(app: App, site: Site) -> None:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 
 import msgspec
+from msgspec.structs import replace
 
 from ocp_trio.completion import (
     Activity,
@@ -89,7 +90,8 @@ async def keep(batches: AsyncIterator[Batch], cache: Cache, key: bytes, ttl: flo
                 case TextDelta(text):
                     texts.append(text)
                 case Completed("stop", usage) if plain:
-                    await _put(cache, key, Answer("".join(texts), "stop", usage), ttl)
+                    # Whoever gets it again pays nothing.
+                    await _put(cache, key, Answer("".join(texts), "stop", replace(usage, cost_usd=0.0)), ttl)
                 case Started() | TextEnd() | ThinkingDelta() | ThinkingEnd() | Activity():
                     pass
                 case _:

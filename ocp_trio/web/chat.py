@@ -17,6 +17,7 @@ from ocp_trio.streaming import run_exchange
 from ocp_trio.web.connection import Send
 from ocp_trio.web.ledger import Ledger
 from ocp_trio.web.lifecycle import Lifecycle
+from ocp_trio.web.metrics import Metrics
 from ocp_trio.web.running import Running
 from ocp_trio.web.sinks import BEAT, Headers, Item, Sink, is_last
 from ocp_trio.web.stats import Stats
@@ -55,6 +56,7 @@ class ChatAnswer:
     session: str | None
     lifecycle: Lifecycle
     stats: Stats
+    metrics: Metrics
 
     async def respond(self, send: Send, headers: Headers) -> None:
         """Send the whole response.
@@ -67,14 +69,20 @@ class ChatAnswer:
         logger.info("request_start", extra={"id": self.request_id, "model": self.request.model})
         try:
             with self.lifecycle.completion(running):
-                await self._exchange(running, sink)
+                await self._run(running, sink)
+        finally:
+            await self._settle(sink.outcome, sink.beats)
+
+    async def _run(self, running: Running, sink: Sink) -> None:
+        try:
+            await self._exchange(running, sink)
         except Exception:
             # The request's boundary: a defect ends this request, with an answer, and no other.
             logger.exception("internal_error", extra={"id": self.request_id})
             await sink.write((Failed(InternalError("internal error")),))
         finally:
-            self._account(running)
-            await self._settle(sink.outcome, sink.beats)
+            # In the same pass of the scheduler in which it ceases to run: the counters always add up.
+            self._account(sink)
 
     async def _exchange(self, running: Running, sink: Sink) -> None:
         async def write(item: Item) -> bool:
@@ -113,18 +121,18 @@ class ChatAnswer:
             return await running.wait_ended()
         return TotalTimeoutError(self.timeout)
 
-    def _account(self, running: Running) -> None:
-        sink, ended = running.sink, running.ended()
-        error = sink.outcome.error if isinstance(sink.outcome, Failed) else None
-        self.stats.count(error, cancelled=sink.outcome is None)
+    def _account(self, sink: Sink) -> None:
+        ended = self.ledger.ended(sink.outcome, sink.beats)
+        self.stats.count(ended)
+        self.metrics.count(ended)
         self.lifecycle.ended.append(ended)
         logger.info(
             "request_end",
             extra={
                 "id": self.request_id,
-                "model": self.request.model,
+                "model": ended.model,
                 "outcome": ended.outcome,
-                "seconds": ended.seconds,
-                "heartbeats": sink.beats,
+                "seconds": round(ended.seconds, 3),
+                "heartbeats": ended.heartbeats,
             },
         )

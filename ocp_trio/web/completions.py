@@ -90,6 +90,7 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
         session=_session(chat, request.headers),
         lifecycle=site.lifecycle,
         stats=site.stats,
+        metrics=site.metrics,
     )
     response = OwnResponse(answer)
     if chat.ignored:

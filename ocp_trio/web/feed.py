@@ -6,7 +6,7 @@ much as all others. Times are seconds since the server's start; ``now`` says whi
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import msgspec
 import trio
@@ -15,9 +15,11 @@ from ocp_trio.openai import sse
 from ocp_trio.web.callers import Caller
 from ocp_trio.web.cancelling import may_see
 from ocp_trio.web.connection import Send
-from ocp_trio.web.inspection import health
-from ocp_trio.web.running import Ended, Running
+from ocp_trio.web.ended import Ended
+from ocp_trio.web.running import Running
 from ocp_trio.web.site import Site
+from ocp_trio.web.status import health
+from ocp_trio.web.status_answers import Concurrency, HealthCounters
 
 __all__ = ["Feed", "Watching"]
 
@@ -72,8 +74,8 @@ class FeedState(TypedDict):
     version: str
     authMode: str
     instanceName: str
-    stats: dict[str, Any]
-    concurrency: dict[str, Any]
+    stats: HealthCounters
+    concurrency: Concurrency
     you: Watcher
     adminKey: bool
     store: bool
@@ -159,7 +161,7 @@ class Feed:
             "outcome": ended.outcome,
             "message": ended.message,
             "at": self._time(ended.at),
-            "seconds": ended.seconds,
+            "seconds": round(ended.seconds, 3),
         }
 
     def _time(self, when: float) -> float:

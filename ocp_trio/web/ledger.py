@@ -11,6 +11,7 @@ from ocp_trio.completion import (
     Completed,
     CompletionRequest,
     Failed,
+    Started,
     Text,
     TextDelta,
     ThinkingDelta,
@@ -19,15 +20,14 @@ from ocp_trio.completion import (
 )
 from ocp_trio.errors import (
     BackendUnavailableError,
-    OcpError,
     QueueFullError,
     QuotaExceededError,
     ShuttingDownError,
     StoreUnavailableError,
 )
-from ocp_trio.openai.errors import error_object
 from ocp_trio.store import Charge, Refusal, Store, UsageRow
 from ocp_trio.web.callers import Caller
+from ocp_trio.web.ended import Ended
 
 __all__ = ["Ledger", "charge"]
 
@@ -85,6 +85,7 @@ class Ledger:
     Attributes:
         last_life: When its upstream last said anything, by Trio's clock; None while it waits for its turn.
         first_delta: When the first visible text came.
+        queued: Seconds that it has waited for its turn; None while it waits.
         deltas: Pieces of text, reasoning and tool calls so far.
         response_chars: Characters of visible text so far.
     """
@@ -98,6 +99,7 @@ class Ledger:
     arrived: float
     last_life: float | None = None
     first_delta: float | None = None
+    queued: float | None = None
     deltas: int = 0
     response_chars: int = 0
     settled: bool = False
@@ -109,6 +111,9 @@ class Ledger:
         if size and self.first_delta is None:
             self.first_delta = self.last_life
         self.response_chars += size
+        if batch and type(batch[0]) is Started:
+            # Again with each attempt at an answer of a form that was asked for.
+            self.queued = (self.queued or 0.0) + batch[0].queued
         self.deltas += sum(type(event) in _DELTAS for event in batch)
 
     async def settle(self, outcome: Completed | Failed | None, heartbeats: int) -> None:
@@ -123,29 +128,49 @@ class Ledger:
             return
         self.settled = True
         with trio.move_on_after(SETTLE_WITHIN, shield=True):
-            error = outcome.error if isinstance(outcome, Failed) else None
-            if self.charge is not None and isinstance(error, UNCHARGED):
+            ended = self.ended(outcome, heartbeats)
+            if self.charge is not None and isinstance(ended.error, UNCHARGED):
                 await self.store.quotas.refund(self.charge)
-            await self.store.usage.record(self._row(outcome, error, heartbeats))
+            usage = outcome.usage if isinstance(outcome, Completed) else Usage()
+            await self.store.usage.record(self._row(ended, usage))
 
-    def _row(self, outcome: Completed | Failed | None, error: OcpError | None, heartbeats: int) -> UsageRow:
-        usage = outcome.usage if isinstance(outcome, Completed) else Usage()
+    def ended(self, outcome: Completed | Failed | None, heartbeats: int) -> Ended:
+        """Return what is counted of an end at this moment; None means that the client has left."""
+        now = trio.current_time()
+        seconds = now - self.arrived
+        return Ended(
+            request_id=self.request_id,
+            owner=self.caller,
+            at=now,
+            model=self.request.model,
+            backend=self.backend,
+            error=outcome.error if isinstance(outcome, Failed) else None,
+            left=outcome is None,
+            seconds=seconds,
+            first_delta=None if self.first_delta is None else self.first_delta - self.arrived,
+            queued=seconds if self.queued is None else self.queued,
+            heartbeats=heartbeats,
+        )
+
+    def _row(self, ended: Ended, usage: Usage) -> UsageRow:
         texts = (part.text for message in self.request.messages for part in message.parts if isinstance(part, Text))
         return UsageRow(
             request_id=self.request_id,
             created_at=datetime.now(UTC),
             key_id=self.caller.key_id,
             key_name=self.caller.name,
-            model=self.request.model,
-            backend=self.backend,
-            outcome="cancelled" if outcome is None else (error_object(error).code or "error") if error else "ok",
+            model=ended.model,
+            backend=ended.backend,
+            outcome=ended.outcome,
             tokens_in=usage.input,
             tokens_out=usage.output,
             cache_read=usage.cache_read,
             cache_write=usage.cache_write,
-            first_delta_ms=None if self.first_delta is None else _milliseconds(self.first_delta - self.arrived),
-            total_ms=_milliseconds(trio.current_time() - self.arrived),
-            heartbeats=heartbeats,
+            cost_usd=usage.cost_usd,
+            queue_wait_ms=_milliseconds(ended.queued),
+            first_delta_ms=None if ended.first_delta is None else _milliseconds(ended.first_delta),
+            total_ms=_milliseconds(ended.seconds),
+            heartbeats=ended.heartbeats,
             prompt_chars=len(self.request.system) + sum(map(len, texts)),
             response_chars=self.response_chars,
         )

@@ -8,7 +8,8 @@ import trio
 from trio_util import AsyncValue  # type: ignore[import-untyped]  # the package ships no py.typed
 
 from ocp_trio.errors import ShuttingDownError
-from ocp_trio.web.running import Ended, Running
+from ocp_trio.web.ended import Ended
+from ocp_trio.web.running import Running
 
 __all__ = ["Lifecycle"]
 
@@ -32,7 +33,7 @@ class Lifecycle:
         self.running: dict[str, Running] = {}
         self.active = AsyncValue(0)
         self.flights = AsyncValue(0)
-        self.ended: deque[Ended] = deque(maxlen=REMEMBERED)
+        self.ended = deque[Ended](maxlen=REMEMBERED)
         self._stopped = False
 
     @property

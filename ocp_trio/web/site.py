@@ -16,6 +16,7 @@ from ocp_trio.settings import Settings
 from ocp_trio.store import Store
 from ocp_trio.web.known_keys import KnownKeys
 from ocp_trio.web.lifecycle import Lifecycle
+from ocp_trio.web.metrics import Metrics
 from ocp_trio.web.stats import Stats
 
 __all__ = ["Site", "failure"]
@@ -39,6 +40,7 @@ class Site:
     lifecycle: Lifecycle
     store: Store | None = None
     stats: Stats = field(default_factory=Stats)
+    metrics: Metrics = field(default_factory=Metrics)
     changed: dict[str, Any] = field(default_factory=dict)
     known_keys: KnownKeys = field(init=False)
     started: float = field(default_factory=trio.current_time)
