@@ -88,6 +88,8 @@ class Settings:
     """The key of auth mode ``shared``."""
     admin_key: str = _setting("OCP_ADMIN_KEY", default="", secret=True)
     """The key that may make and revoke keys, and see everybody's usage."""
+    anonymous_key: str = _setting("PROXY_ANONYMOUS_KEY", default="", secret=True)
+    """A key of auth mode ``multi`` that is no secret: who uses it may ask for completions, as the key ``anonymous``."""
     store: str = _setting("OCP_STORE", default="", secret=True)
     """Where keys and usage are kept: a path or ``redis://…``; empty is ``~/.ocp``, in auth mode ``multi`` only."""
     store_down: str = _setting("OCP_STORE_DOWN", default="refuse", kind=one_of("refuse", "allow"))
@@ -159,6 +161,8 @@ class Settings:
             raise SettingError("PROXY_API_KEY", "", "auth mode shared needs a key")
         if self.auth_mode == "multi" and not self.admin_key:
             raise SettingError("OCP_ADMIN_KEY", "", "auth mode multi needs a key that may make the others")
+        if self.anonymous_key and self.anonymous_key in (self.admin_key, self.proxy_api_key):
+            raise SettingError("PROXY_ANONYMOUS_KEY", "...", "this key is no secret, so no other may be the same")
         if beyond and self.auth_mode == "none" and not self.allow_open:
             problem = "beyond the loopback a key is needed: set CLAUDE_AUTH_MODE=shared and PROXY_API_KEY"
             raise SettingError("CLAUDE_BIND", self.bind, f"{problem}, or OCP_ALLOW_OPEN=1")

@@ -112,8 +112,8 @@ async def test_a_wrong_key_starts_nothing_and_the_right_one_is_served() -> None:
         assert (await app.get("/health"))[0] == 200
 
 
-async def preflight(app: WebApp, origin: str) -> tuple[int, dict[str, str]]:
-    fields = {"origin": origin, "access-control-request-method": "POST"}
+async def preflight(app: WebApp, origin: str, asked: str = "") -> tuple[int, dict[str, str]]:
+    fields = {"origin": origin, "access-control-request-method": "POST", "access-control-request-headers": asked}
     async with open_asgi_exchange(app.asgi, CHAT, method="OPTIONS", headers=fields) as exchange:
         await exchange.head()
         await exchange.body()
@@ -128,6 +128,47 @@ async def test_a_preflight_needs_no_key() -> None:
     assert headers["access-control-allow-origin"] == "https://app.example"
     assert "POST" in headers["access-control-allow-methods"]
     assert {"authorization", "content-type"} <= set(headers["access-control-allow-headers"].split(", "))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        # openai-js, the Anthropic SDK and the AI SDK, as a browser sends their names.
+        (
+            "authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,"
+            "x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout"
+        ),
+        "anthropic-dangerous-direct-browser-access,anthropic-version,content-type,x-api-key,x-stainless-helper-method",
+        "authorization, content-type, user-agent, http-referer, x-title",
+        "x-ocp-heartbeat,x-ocp-heartbeat-format,x-session-id",
+    ],
+)
+async def test_a_page_may_send_whatever_headers_its_client_sends(asked: str) -> None:
+    async with open_web_app(ScriptedBackend([]), auth_mode="shared", proxy_api_key=KEY) as app:
+        status, headers = await preflight(app, "https://app.example", asked)
+
+    assert (status, headers["access-control-allow-headers"]) == (204, asked)
+
+
+@pytest.mark.parametrize("asked", ["a,", "a b", "é", "a" * 4097, "a: b", ",".join(["x"] * 2049)])
+async def test_what_are_no_names_of_headers_is_not_repeated(asked: str) -> None:
+    async with open_web_app(ScriptedBackend([]), auth_mode="shared", proxy_api_key=KEY) as app:
+        status, headers = await preflight(app, "https://app.example", asked.encode().decode("latin-1"))
+
+    assert status == 204
+    assert headers["access-control-allow-headers"] == "authorization, content-type, x-api-key"
+
+
+async def test_a_page_may_read_which_request_it_was_and_when_to_try_again() -> None:
+    headers = {"authorization": f"Bearer {KEY}", "origin": "https://app.example"}
+    async with (
+        open_web_app(ScriptedBackend([STOP]), auth_mode="shared", proxy_api_key=KEY) as app,
+        app.chat(headers) as exchange,
+    ):
+        await exchange.head()
+        await exchange.body()
+
+    assert {"x-request-id", "retry-after"} <= set(exchange.headers["access-control-expose-headers"].split(", "))
 
 
 async def test_a_preflight_of_a_foreign_page_is_refused_where_no_key_protects_the_server() -> None:

@@ -16,7 +16,14 @@ from ocp_trio.testing import ScriptedBackend, open_asgi_exchange
 from ocp_trio.testing.backend import Step
 
 ADMIN = "admin-secret"
-SECRETS = {"PROXY_API_KEY", "OCP_ADMIN_KEY", "OPENCODE_API_KEY", "OPENCODE_ZEN_API_KEY", "OCP_STORE"}
+SECRETS = {
+    "PROXY_API_KEY",
+    "PROXY_ANONYMOUS_KEY",
+    "OCP_ADMIN_KEY",
+    "OPENCODE_API_KEY",
+    "OPENCODE_ZEN_API_KEY",
+    "OCP_STORE",
+}
 ANSWER: list[Step] = [(TextDelta("Hello"),), (Completed("stop"),)]
 
 

@@ -9,23 +9,20 @@ from werkzeug.datastructures import Headers
 from ocp_trio.errors import InvalidApiKeyError, PermissionDeniedError
 from ocp_trio.settings import is_loopback
 
-__all__ = ["CORS_HEADERS", "check_host", "check_origin", "read_key"]
+__all__ = ["EXPOSED", "check_host", "check_origin", "preflight_headers", "read_key"]
 
-CORS_HEADERS: Mapping[str, str] = {
-    "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
-    "Access-Control-Allow-Headers": (
-        "authorization, content-type, x-api-key, x-request-id, x-session-id, x-conversation-id, x-ocp-heartbeat, "
-        "x-ocp-heartbeat-format, x-ocp-reasoning, openai-organization, openai-project, x-stainless-arch, "
-        "x-stainless-async, x-stainless-custom-poll-interval, x-stainless-helper-method, x-stainless-lang, "
-        "x-stainless-os, x-stainless-package-version, x-stainless-poll-helper, x-stainless-retry-count, "
-        "x-stainless-runtime, x-stainless-runtime-version, x-stainless-timeout"
-    ),
-    "Access-Control-Expose-Headers": "x-request-id, retry-after, x-should-retry, x-ocp-ignored",
+PREFLIGHT: Mapping[str, str] = {
+    "Access-Control-Allow-Methods": "GET, POST, DELETE, OPTIONS",
+    "Access-Control-Allow-Headers": "authorization, content-type, x-api-key",
     "Access-Control-Max-Age": "86400",
 }
-"""What a browser is told when it asks before a request; the headers are those that the official clients send."""
+"""What a browser is told when it asks before a request."""
+EXPOSED = "x-request-id, retry-after, x-should-retry, x-ocp-ignored"
+"""Headers of a response that a page may read."""
+MAX_ASKED = 4096
+"""Characters of the names of headers that a page may want to send; the official clients' are 500."""
 
-
+_NAMES = re.compile(r"[\w!#$%&'*+.^`|~-]+( *, *[\w!#$%&'*+.^`|~-]+)*", re.ASCII)
 _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([\w.~-]+))(?::[0-9]{0,5})?", re.ASCII)
 
 
@@ -67,6 +64,18 @@ def _origin_host(origin: str) -> str | None:
         return urlsplit(origin).hostname
     except ValueError:
         return None
+
+
+def preflight_headers(headers: Headers) -> dict[str, str]:
+    """Return the answer to a browser that asks before a request.
+
+    Each version of each client sends other headers (``x-stainless-…``, ``anthropic-…``, ``user-agent``), and none of
+    them opens anything: all that a page asks for are allowed.
+    """
+    asked = headers.get("access-control-request-headers", "").strip()
+    if len(asked) > MAX_ASKED or not _NAMES.fullmatch(asked):
+        return dict(PREFLIGHT)
+    return {**PREFLIGHT, "Access-Control-Allow-Headers": asked}
 
 
 def read_key(headers: Headers) -> str:

@@ -13,6 +13,7 @@ from ocp_trio.errors import (
     MethodNotAllowedError,
     NotFoundError,
     OcpError,
+    PermissionDeniedError,
     RequestTimeoutError,
     RequestTooLargeError,
     ShuttingDownError,
@@ -49,10 +50,12 @@ def add_guards(app: QuartTrio, site: Site) -> None:
         if settings.auth_mode == "none":
             guards.check_origin(origin, settings.allowed_hosts)
         if request.method == "OPTIONS" and _is_shared(request.path):
-            return TrioResponse(b"", status=204, headers=dict(guards.CORS_HEADERS))
+            return TrioResponse(b"", status=204, headers=guards.preflight_headers(request.headers))
         g.caller = ANYBODY
         if request.path not in PUBLIC:
             g.caller = await identify(request.headers, settings, site.store, site.known_keys)
+            if g.caller.is_anonymous and not request.path.startswith("/v1/"):
+                raise PermissionDeniedError("this needs a key of one's own")
         if site.lifecycle.draining and request.method == "POST":
             raise ShuttingDownError("the server is shutting down")
         return None
@@ -63,6 +66,7 @@ def add_guards(app: QuartTrio, site: Site) -> None:
         shared = response.status_code != 403 and _is_shared(request.path)
         if shared and (origin := request.headers.get("origin")):
             response.headers["access-control-allow-origin"] = origin
+            response.headers["access-control-expose-headers"] = guards.EXPOSED
             response.headers["vary"] = "Origin"
         return response
 

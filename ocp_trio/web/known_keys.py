@@ -1,10 +1,11 @@
 """Let those whose keys were found right go on while the store is down, where the operator wants that."""
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from ocp_trio.errors import StoreUnavailableError
-from ocp_trio.store import ApiKey, Keys
+from ocp_trio.store import ApiKey
 from ocp_trio.store.key_secrets import hash_secret
 
 __all__ = ["KnownKeys"]
@@ -24,15 +25,15 @@ class KnownKeys:
         self._trusted = trusted
         self._keys: OrderedDict[str, ApiKey] = OrderedDict()
 
-    async def authenticate(self, secret: str, keys: Keys) -> ApiKey | None:
-        """Return the key whose secret this is.
+    async def authenticate(self, secret: str, look_up: Callable[[], Awaitable[ApiKey | None]]) -> ApiKey | None:
+        """Return the key whose secret this is, as ``look_up`` finds it.
 
         Raises:
             StoreUnavailableError: it cannot be looked up now, and is not known from before, or that does not count.
         """
         hashed = hash_secret(secret)
         try:
-            found = await keys.authenticate(secret)
+            found = await look_up()
         except StoreUnavailableError:
             if (known := self._keys.get(hashed)) is None:
                 raise
