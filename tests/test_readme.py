@@ -15,8 +15,12 @@ from client_libraries import PINS
 from commands import leaves
 
 from ocp_trio.cli import main
+from ocp_trio.logs import LogRing
 from ocp_trio.openai.requests import parameter_table
 from ocp_trio.settings import Settings, descriptions
+from ocp_trio.web import Lifecycle, create_app
+from ocp_trio.web.described import App
+from ocp_trio.web.hooks import PUBLIC
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -53,6 +57,29 @@ def test_every_command_stands_in_the_table_with_its_arguments_and_what_it_does()
     table = README.partition("## Commands")[2].partition("\n## ")[0]
 
     assert [line for line in table.splitlines() if line.startswith("| `")] == rows
+
+
+def endpoints(app: App) -> dict[str, set[str]]:
+    """Return who may call which endpoints."""
+    found: dict[str, set[str]] = {"anybody": set(), "any key": set(), "the administrator": set()}
+    for rule in app.url_map.iter_rules():
+        if operation := app.operations.get(rule.endpoint):
+            path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+            who = "the administrator" if operation.admin else "anybody" if path in PUBLIC else "any key"
+            found[who] |= {f"{method} {path}" for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}}
+    return found
+
+
+async def test_every_endpoint_stands_in_the_row_of_who_may_call_it() -> None:
+    app = create_app((), Settings(), ring=LogRing(), lifecycle=Lifecycle())
+    table = README.partition("## Run it for others")[2].partition("\n## ")[0]
+    rows = {
+        line.split("|")[1].strip(): set(re.findall(r"`([A-Z]+ /[^`]*)`", line))
+        for line in table.splitlines()
+        if line.startswith(("| any", "| the"))
+    }
+
+    assert rows == endpoints(app)
 
 
 def test_every_parameter_stands_in_the_row_of_what_becomes_of_it() -> None:

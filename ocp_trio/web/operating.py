@@ -80,7 +80,7 @@ def _add_admin_routes(app: App, site: Site) -> None:
         return await admin.cache_stats(site)
 
     @app.delete("/cache")
-    @app.describe(Operation("Drop all cached answers.", answer=answers.CacheCleared))
+    @app.describe(Operation("Drop all cached answers.", answer=answers.CacheCleared, admin=True))
     async def clear_cache() -> ResponseReturnValue:
         return await admin.clear_cache(site, g.caller)
 
