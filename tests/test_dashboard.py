@@ -207,6 +207,26 @@ def test_a_key_is_asked_for_kept_in_the_tab_and_forgotten(browser: Browser, for_
     assert browser.logs()[0] == []
 
 
+def test_where_nobody_needs_a_key_the_administrator_may_still_sign_in(
+    page: Browser, program: Path, tmp_path: Path
+) -> None:
+    with shared_server(program, OCP_ADMIN_KEY=ADMIN, OCP_STORE=str(tmp_path / "store.db")) as server:
+        page.open(f"{server.url}/dashboard")
+        page.see("#session", "Sign in as administrator")
+        page.find("#session").click()
+        page.find("#key").send_keys("wrong" + Keys.ENTER)
+        page.see("#sign-in-problem", "not the administrator's key")
+        assert page.find("#content").is_displayed()
+
+        page.find("#key").send_keys(ADMIN + Keys.ENTER)
+        page.see("#who", "admin")
+        page.see("#keys-panel", "Make a key")
+        page.find("#session").click()
+        page.see("#session", "Sign in as administrator")
+        assert not page.find("#keys-panel").is_displayed()
+        page.leave()
+
+
 def test_each_key_sees_its_own_streams(page: Browser, for_many: Server, keyring: Keyring) -> None:
     with (
         streaming(for_many, text("a"), hang(), key=keyring[HOSTILE]),

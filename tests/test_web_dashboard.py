@@ -58,12 +58,28 @@ async def test_each_has_its_type(path: str, kind: str) -> None:
         await exchange.body()
 
 
-@pytest.mark.parametrize("path", ["/dashboard/", "/dashboard/index.html", "/dashboard/none", "/dashboard/..%2fsite.py"])
+@pytest.mark.parametrize("path", ["/dashboard/index.html", "/dashboard/none", "/dashboard/..%2fsite.py"])
 async def test_there_is_nothing_else(path: str) -> None:
     async with open_web_app() as app:
         status, answer = await app.get(path)
 
     assert (status, answer["error"]["code"]) == (404, "not_found")
+
+
+async def test_a_slash_too_many_leads_to_the_page() -> None:
+    async with getting("/dashboard/", auth_mode="shared", proxy_api_key="secret") as exchange:
+        # Relative: a proxy in front may serve all of this below a path of its own.
+        assert (exchange.status, exchange.headers["location"]) == (308, "../dashboard")
+        await exchange.body()
+
+
+@pytest.mark.parametrize("path", ["/dashboard", "/dashboard/app.js", "/dashboard/events"])
+@pytest.mark.parametrize("header", [{"host": "evil.example"}, {"origin": "http://evil.example"}])
+async def test_no_name_that_points_at_this_machine_and_no_page_of_another_site_gets_it(
+    path: str, header: dict[str, str]
+) -> None:
+    async with open_web_app() as app:
+        assert (await app.get(path, **header))[0] == 403
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -75,6 +75,7 @@ async def test_a_stream_is_seen_to_run_to_beat_and_to_end(autojump_clock: MockCl
         (5, [[2.5, 2, 4, 2]]),
         (6, []),
     ]
+    assert [each["state"]["deltas"] for each in seen] == [0, 0, 2, 2, 2]
     [run], request_id = seen[0]["state"]["running"], chat.headers["x-request-id"]
     assert [run[name] for name in ("id", "key", "model", "backend", "state", "arrived")] == [
         request_id, None, "scripted", "scripted", "running", 0
@@ -139,6 +140,7 @@ def ended(number: int, *, failed: bool) -> Ended:
         seconds=1,
         first_delta=None,
         queued=0,
+        deltas=1,
         heartbeats=0,
     )
 

@@ -113,6 +113,10 @@ def _add_dashboard_routes(app: App, site: Site) -> None:
     async def dashboard() -> Response:
         return page(request.path)
 
+    @app.get("/dashboard/")
+    async def dashboard_folder() -> Response:
+        return TrioResponse(b"", status=308, headers={"location": "../dashboard"})
+
     @app.get("/dashboard/<name>")
     async def dashboard_part(name: str) -> Response:
         return page(f"/dashboard/{name}")

@@ -125,7 +125,7 @@ class ChatAnswer:
         ended = self.ledger.ended(sink.outcome, sink.beats)
         self.stats.count(ended)
         self.metrics.count(ended)
-        self.lifecycle.ended.append(ended)
+        self.lifecycle.remember(ended)
         logger.info(
             "request_end",
             extra={

@@ -1,6 +1,7 @@
 """``GET /dashboard``: the page and its parts, files of this package that a browser may run and nothing else."""
 
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Final
 
 from quart import Response
@@ -40,7 +41,8 @@ def _read() -> dict[str, tuple[bytes, str]]:
     found = {}
     for file in files("ocp_trio.web").joinpath("static").iterdir():
         path = "/dashboard" if file.name == "index.html" else f"/dashboard/{file.name}"
-        found[path] = file.read_bytes(), KINDS[file.name[file.name.rindex(".") :]]
+        if kind := KINDS.get(PurePath(file.name).suffix):
+            found[path] = file.read_bytes(), kind
     return found
 
 

@@ -23,6 +23,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
         seconds: When it ended.
         first_delta: When the first visible text came; None if none did.
         queued: How long it had waited for its turn.
+        deltas: Pieces of text, reasoning and tool calls that came.
         heartbeats: How many were sent.
     """
 
@@ -36,6 +37,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     first_delta: float | None
     queued: float
+    deltas: int
     heartbeats: int
 
     @property

@@ -79,6 +79,7 @@ class FeedState(TypedDict):
     you: Watcher
     adminKey: bool
     store: bool
+    deltas: int
     running: list[RunningNow]
     ended: list[EndedLately]
 
@@ -117,6 +118,7 @@ class Feed:
 
     def _see(self, caller: Caller) -> FeedState:
         site, known = self._site, health(self._site)
+        lifecycle = site.lifecycle
         return {
             "status": known["status"],
             "version": known["version"],
@@ -127,14 +129,13 @@ class Feed:
             "you": {"name": caller.name, "admin": caller.is_admin},
             "adminKey": bool(site.settings.admin_key),
             "store": site.store is not None,
+            "deltas": lifecycle.deltas + sum(each.ledger.deltas for each in lifecycle.running.values()),
             "running": [
-                self._running(each)
-                for each in site.lifecycle.running.values()
-                if may_see(site, caller, each.ledger.caller)
+                self._running(each) for each in lifecycle.running.values() if may_see(site, caller, each.ledger.caller)
             ],
             "ended": [
                 self._ended(each)
-                for each in _newest(each for each in site.lifecycle.ended if may_see(site, caller, each.owner))
+                for each in _newest(each for each in lifecycle.ended if may_see(site, caller, each.owner))
             ],
         }
 

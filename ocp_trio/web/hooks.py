@@ -28,7 +28,7 @@ __all__ = ["BODY_TIMEOUT", "PUBLIC", "add_error_handlers", "add_guards"]
 
 BODY_TIMEOUT = 60
 """Seconds that a body may take to arrive."""
-PUBLIC = frozenset({"/health", "/openapi.json", *PAGES})
+PUBLIC = frozenset({"/health", "/openapi.json", "/dashboard/", *PAGES})
 """Paths that need no key: the dashboard's page asks for one itself."""
 
 

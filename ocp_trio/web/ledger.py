@@ -114,7 +114,7 @@ class Ledger:
         if batch and type(batch[0]) is Started:
             # Again with each attempt at an answer of a form that was asked for.
             self.queued = (self.queued or 0.0) + batch[0].queued
-        self.deltas += sum(type(event) in _DELTAS for event in batch)
+        self.deltas += sum(map(_DELTAS.__contains__, map(type, batch)))
 
     async def settle(self, outcome: Completed | Failed | None, heartbeats: int) -> None:
         """Write the row, once; None means that the client has left.
@@ -149,6 +149,7 @@ class Ledger:
             seconds=seconds,
             first_delta=None if self.first_delta is None else self.first_delta - self.arrived,
             queued=seconds if self.queued is None else self.queued,
+            deltas=self.deltas,
             heartbeats=heartbeats,
         )
 

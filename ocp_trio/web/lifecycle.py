@@ -26,6 +26,7 @@ class Lifecycle:
         active: How many those are.
         flights: How many answers are being made that several completions, of other instances too, may share.
         ended: Those that have ended last, the newest last.
+        deltas: Pieces that all that have ended have produced.
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,7 @@ class Lifecycle:
         self.active = AsyncValue(0)
         self.flights = AsyncValue(0)
         self.ended = deque[Ended](maxlen=REMEMBERED)
+        self.deltas = 0
         self._stopped = False
 
     @property
@@ -54,6 +56,11 @@ class Lifecycle:
         finally:
             del self.running[request_id]
             self.active.value = len(self.running)
+
+    def remember(self, ended: Ended) -> None:
+        """Keep what has become of a completion."""
+        self.ended.append(ended)
+        self.deltas += ended.deltas
 
     @contextmanager
     def flight(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ function segments(element, filled, whole) {
 export class Overview {
   constructor() {
     this.rates = [];
-    this.deltas = new Map();
+    this.deltas = null;
     this.produced = 0;
     this.path = svg("path", { class: "area" });
     $("rate-line").append(svg("svg", { viewBox: `0 0 ${SECONDS - 1} 30`, preserveAspectRatio: "none" }, this.path));
@@ -33,7 +33,8 @@ export class Overview {
     text($("queue-of"), `of ${things(maxQueue, "place")}${queueRejections ? `, ${count(queueRejections)} refused` : ""}`);
     segments($("queue-bar"), queued, maxQueue);
     this.outcomes(state.stats);
-    this.count(state.running);
+    this.produced += state.deltas - (this.deltas ?? state.deltas);
+    this.deltas = state.deltas;
   }
 
   outcomes({ totalRequests, succeeded, cancelled, timeouts, errors, activeRequests }) {
@@ -47,13 +48,6 @@ export class Overview {
       return bar;
     });
     $("outcomes-bar").replaceChildren(...bars);
-  }
-
-  /** Add up what the streams have produced since the last look. */
-  count(running) {
-    const now = new Map(running.map((stream) => [stream.id, stream.deltas]));
-    for (const [id, deltas] of now) this.produced += deltas - (this.deltas.get(id) ?? (this.rates.length ? 0 : deltas));
-    this.deltas = now;
   }
 
   tick(now) {

@@ -65,7 +65,7 @@ class Row {
   end(outcome) {
     this.element.dataset.state = "ended";
     this.element.dataset.outcome = outcome;
-    text(this.state, { ok: "complete", cancelled: "cancelled" }[outcome] ?? `failed: ${outcome}`);
+    text(this.state, { ok: "complete", cancelled: "cancelled", gone: "ended" }[outcome] ?? `failed: ${outcome}`);
     this.cancel.hidden = true;
   }
 }
