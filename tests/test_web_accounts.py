@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from web_app import CHAT, WebApp, frames, open_web_app
 
-from ocp_trio.completion import Completed, TextDelta, Usage
+from ocp_trio.completion import Completed, Started, TextDelta, Usage
 from ocp_trio.errors import QueueFullError, UpstreamError
 from ocp_trio.store import Store, open_store
 from ocp_trio.testing import ScriptedBackend, open_asgi_exchange
@@ -254,3 +254,40 @@ async def test_two_callers_never_share_what_a_backend_keeps(tmp_path: Path) -> N
     callers = [asked.caller for asked in backend.requests]
     assert len(set(callers)) == 2
     assert "" not in callers
+
+
+async def test_a_row_tells_the_cost_and_the_wait_and_reports_add_them_up(tmp_path: Path) -> None:
+    answer: list[Step] = [
+        (Started(1.5),),
+        (TextDelta("a"),),
+        (Completed("stop", Usage(input=3, output=5, cost_usd=0.25)),),
+    ]
+    backend = ScriptedBackend(answer)
+    async with open_multi(tmp_path, backend) as (app, _):
+        key = await new_key(app, "alice")
+        await ask(app, key)
+        await ask(app, key)
+        backend._script = [UpstreamError("no")]
+        await ask(app, key)
+
+        _, report = await call(app, "GET", "/api/usage", key=key)
+
+    [failed, row, _] = report["recent"]
+    assert (row["cost_usd"], row["queue_wait_ms"]) == (0.25, 1500)
+    assert failed["cost_usd"] is None
+    for sums in (report["byKey"][0], report["byModel"][0]):
+        assert (sums["requests"], sums["cost_usd"], sums["queue_wait_ms"]) == (3, 0.5, 3000)
+    assert sum(hour["cost_usd"] or 0 for hour in report["timeline"]) == 0.5
+
+
+async def test_an_answer_from_the_cache_costs_nothing(tmp_path: Path) -> None:
+    answer: list[Step] = [(TextDelta("a"),), (Completed("stop", Usage(input=3, output=5, cost_usd=0.25)),)]
+    async with (
+        open_store(tmp_path / "store.db") as store,
+        open_web_app(ScriptedBackend(answer), store=store, cache_ttl=60.0) as app,
+    ):
+        await app.ask()
+        await app.ask()
+        rows = (await store.usage.report()).recent
+
+    assert [row.cost_usd for row in rows] == [0.0, 0.25]
