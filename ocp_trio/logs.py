@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count, islice
+from traceback import walk_tb
 from typing import Any, NamedTuple
 
 import msgspec
@@ -78,11 +79,31 @@ class LogRing(logging.Handler):
         return LogPage(found[-count:] if count > 0 else [], f"{self._run}.{last}", missed)
 
 
+def _places(error: BaseException) -> list[str]:
+    """Return what kind of error it is and where it came from, and the same of its causes.
+
+    Its message is left out, which may quote whatever was being worked on: a prompt, an answer, a key.
+    """
+    places: list[str] = []
+    waiting, seen = [error], {id(error)}
+    while waiting:
+        each = waiting.pop()
+        for frame, line in walk_tb(each.__traceback__):
+            places.append(f"{frame.f_globals.get('__name__', '?')}:{line} {frame.f_code.co_name}")
+        places.append(type(each).__name__)
+        inner = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        new = [cause for cause in (each.__context__, each.__cause__, *inner) if cause and id(cause) not in seen]
+        # An error may be its own cause in the end.
+        seen |= set(map(id, new))
+        waiting += new
+    return places
+
+
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         entry = _entry(record)
-        if record.exc_info:
-            entry["traceback"] = self.formatException(record.exc_info)
+        if record.exc_info and record.exc_info[1]:
+            entry["traceback"] = _places(record.exc_info[1])
         return msgspec.json.encode(entry, enc_hook=str).decode()
 
 

@@ -118,6 +118,27 @@ async def test_writes_that_come_together_are_committed_together(tmp_path: Path) 
     assert threading.main_thread() not in commits.threads
 
 
+async def test_a_read_that_fails_fails_alone(tmp_path: Path) -> None:
+    answers: dict[int, object] = {}
+
+    async def ask(number: int) -> None:
+        # Nothing has such a table.
+        query = "SELECT * FROM nothing" if number == 50 else f"SELECT {number}"
+        try:
+            answers[number] = await lanes.read(lambda connection: connection.execute(query).fetchone())
+        except StoreUnavailableError as error:
+            answers[number] = type(error)
+
+    async with (
+        open_lanes(Commits(tmp_path / "store.db"), timeout=5, outages=Outages("sqlite")) as lanes,
+        trio.open_nursery() as nursery,
+    ):
+        for number in range(200):
+            nursery.start_soon(ask, number)
+
+    assert answers == {number: (number,) for number in range(200)} | {50: StoreUnavailableError}
+
+
 async def test_a_group_is_synced_unless_all_of_it_are_in_haste(tmp_path: Path) -> None:
     def ask(connection: sqlite3.Connection) -> tuple[str, int]:
         names = ("journal_mode", "synchronous")

@@ -1,4 +1,4 @@
-"""Reach one SQLite file from two lanes of threads: writes, committed in groups, and reads beside them.
+"""Reach one SQLite file from two lanes of threads: writes, committed in groups, and reads, answered in groups.
 
 A write has been synced to the disk before its call returns, so that neither a killed process nor a machine that loses
 its power takes back what a client has been told. A group shares one sync: all that came while the last one ran. A hasty
@@ -22,7 +22,8 @@ from ocp_trio.streaming.groups import unwrap_lone_error
 __all__ = ["SqliteLanes", "Task", "open_lanes"]
 
 MAX_GROUP: Final = 256
-"""Writes that are committed at once: a few milliseconds of work."""
+"""Calls that one thread carries out at once: a few milliseconds of work. One by one each would wait for the event loop
+twice, which may be busy: of 200 clients at once the last would wait for seconds."""
 
 T = TypeVar("T")
 Task: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -30,14 +31,15 @@ Task: TypeAlias = Callable[[sqlite3.Connection], T]
 
 
 @dataclass(eq=False, slots=True)
-class _Write:
-    """One write on its way to the disk."""
+class _Call:
+    """One read or write on its way."""
 
-    change: Task[Any]
-    hasty: bool
+    task: Task[Any]
+    hasty: bool = False
     done: trio.Event = field(default_factory=trio.Event)
     result: Any = None
     error: OcpError | None = None
+    failure: Exception | None = None
     given_up: bool = False
 
 
@@ -47,13 +49,20 @@ class _Lane:
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.limiter = trio.CapacityLimiter(1)
         self.connection: sqlite3.Connection | None = None
+        self.current: _Call | None = None
         self._connect = connect
 
-    async def run(self, task: Task[T]) -> T:
-        """Run a task in a thread; a cancellation leaves the thread behind, and the lane waits for it."""
-        return await trio.to_thread.run_sync(self._run, task, abandon_on_cancel=True, limiter=self.limiter)
+    async def run(self, work: Callable[["_Lane"], None]) -> None:
+        """Do work in a thread; a cancellation leaves the thread behind, and the lane waits for it."""
+        await trio.to_thread.run_sync(work, self, abandon_on_cancel=True, limiter=self.limiter)
 
-    def _run(self, task: Task[T]) -> T:
+    def do(self, task: Task[T]) -> T:
+        """Run a task in this thread.
+
+        Raises:
+            sqlite3.Error: it fails; the next one has a new connection.
+            OSError: the file cannot be opened.
+        """
         if self.connection is None:
             self.connection = self._connect()
         try:
@@ -78,9 +87,9 @@ class SqliteLanes:
         self._reader = _Lane(connect)
         self._writer = _Lane(connect)
         self._working = trio.CancelScope(shield=True)
-        # Each writer is a call that waits: their number is bounded by the requests at once, and each waits for
-        # ``timeout`` seconds at most.
-        self._send, self._receive = trio.open_memory_channel[_Write](math.inf)
+        # Each call waits, ``timeout`` seconds at most: their number is bounded by the requests at once.
+        self._writes, self._to_write = trio.open_memory_channel[_Call](math.inf)
+        self._reads, self._to_read = trio.open_memory_channel[_Call](math.inf)
 
     async def read(self, query: Task[T]) -> T:
         """Run a query, and return what it returns.
@@ -88,18 +97,17 @@ class SqliteLanes:
         Raises:
             StoreUnavailableError: it fails, or takes longer than the timeout.
         """
-        with trio.move_on_after(self._timeout, shield=True):
-            try:
-                result = await self._reader.run(query)
-            except (sqlite3.Error, OSError) as error:
-                raise self._outages.failed(type(error).__name__) from error
-            self._outages.answered()
-            return result
-        if (connection := self._reader.connection) is not None:
-            # It may have been closed meanwhile, by the thread that used it.
-            with suppress(sqlite3.ProgrammingError):
-                connection.interrupt()
-        raise self._outages.failed("timeout")
+        call = _Call(query)
+        self._reads.send_nowait(call)
+        try:
+            result: T = await self._wait(call)
+        except StoreUnavailableError:
+            if self._reader.current is call and (connection := self._reader.connection) is not None:
+                # It may have been closed meanwhile, by the thread that used it.
+                with suppress(sqlite3.ProgrammingError):
+                    connection.interrupt()
+            raise
+        return result
 
     async def write(self, change: Task[T], *, hasty: bool = False) -> T:
         """Make a change, and return what it returns once that is durable.
@@ -112,65 +120,101 @@ class SqliteLanes:
             StoreUnavailableError: it fails, or takes longer than the timeout.
             OcpError: what ``change`` raised.
         """
-        write = _Write(change, hasty)
-        self._send.send_nowait(write)
-        with trio.move_on_after(self._timeout, shield=True):
-            await write.done.wait()
-        if not write.done.is_set():
-            write.given_up = True
-            raise self._outages.failed("timeout")
-        if write.error is not None:
-            raise write.error
-        result: T = write.result
+        call = _Call(change, hasty)
+        self._writes.send_nowait(call)
+        result: T = await self._wait(call)
         return result
 
-    async def commit_groups(self) -> None:
-        """Commit what is written, group by group, until `end`; then close both connections.
+    async def _wait(self, call: _Call) -> Any:  # noqa: ANN401 (what the call returns)
+        with trio.move_on_after(self._timeout, shield=True):
+            await call.done.wait()
+        if not call.done.is_set():
+            call.given_up = True
+            raise self._outages.failed("timeout")
+        if call.error is not None:
+            raise call.error
+        return call.result
+
+    async def work(self) -> None:
+        """Commit what is written and answer what is read, group by group, until `end`; then close both connections.
 
         Cancellation: not seen before `end`, because those that are cancelled have their last rows to write.
         """
         with self._working:
-            async for first in self._receive:
-                await self._commit(self._group(first))
-            for lane in (self._writer, self._reader):
-                await trio.to_thread.run_sync(lane.close, abandon_on_cancel=True, limiter=lane.limiter)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._commit_groups)
+                nursery.start_soon(self._answer_groups)
 
-    def _group(self, first: _Write) -> list[_Write]:
-        """Return all writes that wait, up to a limit."""
-        group = [first]
-        with suppress(trio.WouldBlock, trio.EndOfChannel):
-            while len(group) < MAX_GROUP:
-                group.append(self._receive.receive_nowait())
-        return group
+    async def _commit_groups(self) -> None:
+        async for first in self._to_write:
+            await self._commit(_group(first, self._to_write))
+        await self._writer.run(_Lane.close)
 
-    async def _commit(self, group: list[_Write]) -> None:
+    async def _answer_groups(self) -> None:
+        async for first in self._to_read:
+            group = _group(first, self._to_read)
+            await self._reader.run(partial(_answer, group=group))
+            for call in group:
+                if call.failure is not None:
+                    call.error = self._outages.failed(type(call.failure).__name__)
+                elif not call.given_up:
+                    self._outages.answered()
+                call.done.set()
+        await self._reader.run(_Lane.close)
+
+    async def _commit(self, group: list[_Call]) -> None:
         try:
             await self._writer.run(partial(_commit, group=group))
         except (sqlite3.Error, OSError) as error:
             unavailable = self._outages.failed(type(error).__name__)
-            for write in group:
-                write.error = StoreUnavailableError(*unavailable.args)
+            for call in group:
+                call.error = StoreUnavailableError(*unavailable.args)
         else:
             self._outages.answered()
-        for write in group:
-            write.done.set()
+        for call in group:
+            call.done.set()
 
     def end(self) -> None:
-        """Let `commit_groups` return once all is written and both lanes are free, within the timeout."""
-        self._send.close()
+        """Let both tasks return once all is done and both lanes are free, within the timeout."""
+        self._writes.close()
+        self._reads.close()
         self._working.deadline = trio.current_time() + self._timeout
 
 
-def _commit(connection: sqlite3.Connection, group: list[_Write]) -> None:
-    synchronous = "NORMAL" if all(write.hasty for write in group) else "FULL"
+def _group(first: _Call, waiting: trio.MemoryReceiveChannel[_Call]) -> list[_Call]:
+    """Return all calls that wait, up to a limit."""
+    group = [first]
+    with suppress(trio.WouldBlock, trio.EndOfChannel):
+        while len(group) < MAX_GROUP:
+            group.append(waiting.receive_nowait())
+    return group
+
+
+def _answer(lane: _Lane, group: list[_Call]) -> None:
+    for call in group:
+        if not call.given_up:
+            lane.current = call
+            try:
+                call.result = lane.do(call.task)
+            except (sqlite3.Error, OSError) as error:
+                call.failure = error
+    lane.current = None
+
+
+def _commit(lane: _Lane, group: list[_Call]) -> None:
+    lane.do(partial(_commit_all, group=group))
+
+
+def _commit_all(connection: sqlite3.Connection, group: list[_Call]) -> None:
+    synchronous = "NORMAL" if all(call.hasty for call in group) else "FULL"
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     connection.execute("BEGIN IMMEDIATE")
-    for write in group:
-        if not write.given_up:
+    for call in group:
+        if not call.given_up:
             try:
-                write.result = write.change(connection)
+                call.result = call.task(connection)
             except OcpError as error:
-                write.error = error
+                call.error = error
     connection.execute("COMMIT")
 
 
@@ -191,7 +235,7 @@ async def open_lanes(
     with unwrap_lone_error():
         async with trio.open_nursery() as nursery:
             lanes = SqliteLanes(connect, timeout, outages)
-            nursery.start_soon(lanes.commit_groups)
+            nursery.start_soon(lanes.work)
             try:
                 yield lanes
             finally:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from client import MeasureError
 from figures import Group, Results, row, titles
+from load import SETTINGS, run_load
 from pieces import make_fake
 from real_cli_rows import measure_real_cli
 from rows_flow import BURST, LONG_LINE, PACED, PACED_MANY
@@ -40,6 +41,14 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="the same as --seconds 2 --repeat 1")
     parser.add_argument(
         "--real-cli", action="store_true", help="measure the real CLI against a mock of its API, and nothing else"
+    )
+    parser.add_argument(
+        "--load",
+        type=float,
+        nargs="?",
+        const=120.0,
+        metavar="SECONDS",
+        help="be 200 clients with keys and quotas for a while (%(const)g s), and nothing else; fail if accounts differ",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all numbers to a file")
     parser.add_argument(
@@ -114,6 +123,8 @@ def main(arguments: Sequence[str]) -> int:
         folder = chosen.fake_folder.absolute() if chosen.fake_folder else scratch
         folder.mkdir(parents=True, exist_ok=True)
         cli, floor = make_fake(folder)
+        if chosen.load:
+            return 1 if run_load(open_ours(command, cli, scratch)(SETTINGS), scratch / "home", chosen.load) else 0
         openers = {"ours": open_ours(command, cli, scratch), "floor": open_floor(floor, scratch)}
         for each in chosen.url:
             name, _, url = each.partition("=")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,10 +21,11 @@ PATH = "/v1/chat/completions"
 
 @dataclass(frozen=True)
 class Settings:
-    """How a server is to be started, in seconds."""
+    """How a server is to be started: times in seconds, and what else its environment needs."""
 
     heartbeat: float = 0.0
     kill_grace: float = 5.0
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ def open_ours(command: list[str], fake: Path, scratch: Path) -> Opener:
             "CLAUDE_WARM_POOL": "0",
             "CLAUDE_PROXY_PORT": "0",
             "OCP_SHUTDOWN_GRACE": "0",
+            **settings.environment,
         }
         with _run(command, environment, scratch / "ours.log") as (process, url):
             yield Subject("ours", _address(url), PATH, process.pid, fake.parent / "alive")
