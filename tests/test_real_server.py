@@ -129,6 +129,22 @@ async def test_a_disconnect_ends_the_cli_and_its_request(stream: bool) -> None:
         assert family(server) == []
 
 
+async def test_a_request_that_is_cancelled_by_its_id_ends_the_cli_and_its_request() -> None:
+    begun = trio.Event()
+    async with open_real_server() as (server, mock):
+        mock.script(Answer(Text("a"), Tell(begun), Wait(trio.Event())))
+        async with server.chat("hi", stream=True) as client, open_client(server.port) as other:
+            await begun.wait()
+            request = await mock.wait_request(0)
+            await client.head()
+            await other.ask("DELETE", f"/v1/requests/{client.headers['x-request-id']}")
+            assert (await other.answer())["gone"] is True
+
+            assert family(server) == []
+            assert frames(await client.rest())[-2:] == ["error cancelled_error cancelled", "[DONE]"]
+            await request.closed.wait()
+
+
 @pytest.mark.skipif(SETPRIV is None, reason="without setpriv nothing ends the children of a killed server")
 async def test_the_cli_of_a_killed_server_dies_with_it() -> None:
     begun = trio.Event()
