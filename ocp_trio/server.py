@@ -12,6 +12,7 @@ from typing import Any
 import trio
 from hypercorn.config import Config
 from hypercorn.trio import serve
+from hypercorn.utils import LifespanFailureError
 
 from ocp_trio import hypercorn_hardening
 from ocp_trio.claude import HOW_TO_INSTALL, AbsentClaude, ClaudeBackend, find_claude, open_claude, watch_program
@@ -26,7 +27,7 @@ from ocp_trio.settings import Settings
 from ocp_trio.store import open_store, open_watch
 from ocp_trio.web import Lifecycle, create_app
 
-__all__ = ["Application", "run_server"]
+__all__ = ["Application", "listen", "run_server"]
 
 KEEP_ALIVE = 75.0
 """Seconds that an idle connection stays open: longer than the pools of the usual clients keep theirs."""
@@ -46,12 +47,16 @@ class Application:
         settings: All of them.
         environment: What the child's is chosen from, usually `os.environ`.
         demo: Serve the model ``demo`` even where the CLI is found.
+
+    Attributes:
+        startup_error: Why the lifespan could not begin; None where it could.
     """
 
     def __init__(self, settings: Settings, environment: Mapping[str, str], *, demo: bool = False) -> None:
         self._settings = settings
         self._environment = environment
         self._demo = demo
+        self.startup_error: OcpError | None = None
         self._lifecycle = Lifecycle()
         self._app: Callable[[dict[str, Any], Receive, Send], Awaitable[None]] | None = None
 
@@ -81,6 +86,7 @@ class Application:
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
         except OcpError as error:
+            self.startup_error = error
             await send({"type": "lifespan.startup.failed", "message": str(error)})
         else:
             await send({"type": "lifespan.shutdown.complete"})
@@ -183,8 +189,8 @@ def _tune(backends: tuple[Backend, ...], settings: Settings) -> None:
                 )
 
 
-def _listen(settings: Settings) -> socket.socket:
-    """Bind the listening socket.
+def listen(settings: Settings) -> socket.socket:
+    """Bind the socket that the server listens on.
 
     Raises:
         SettingError: the address cannot be had.
@@ -212,23 +218,30 @@ async def run_server(settings: Settings, environment: Mapping[str, str], *, demo
 
     Raises:
         SettingError: the port is taken, or the address is not this machine's.
+        OcpError: something that the application needs cannot be opened.
     """
     application = Application(settings, environment, demo=demo)
     stop = trio.Event()
     config = Config()
     config.accesslog, config.errorlog, config.loglevel = None, "-", "WARNING"
     config.keep_alive_timeout, config.backlog, config.include_server_header = KEEP_ALIVE, BACKLOG, False
-    listener = _listen(settings)
+    listener = listen(settings)
     address, port = listener.getsockname()[:2]
     # Hypercorn takes the descriptor over, and closes it.
     config.bind = [f"fd://{listener.detach()}"]
     hypercorn_hardening.install(write_timeout=settings.write_timeout, drain=application.drain)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(_watch_signals, stop, application.end_now)
-        host = f"[{address}]" if ":" in address else address
-        print(f"ocp-trio listens on http://{host}:{port}", flush=True)  # noqa: T201 (the one line for a person)
-        await serve(application, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]  # as above
-        nursery.cancel_scope.cancel()
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(_watch_signals, stop, application.end_now)
+            host = f"[{address}]" if ":" in address else address
+            print(f"ocp-trio listens on http://{host}:{port}", flush=True)  # noqa: T201 (the one line for a person)
+            await serve(application, config, shutdown_trigger=stop.wait)  # type: ignore[arg-type]  # as above
+            nursery.cancel_scope.cancel()
+    except* LifespanFailureError:
+        # Hypercorn's words for what the application knows better.
+        assert application.startup_error is not None
+    if application.startup_error is not None:
+        raise application.startup_error
 
 
 async def _watch_signals(

@@ -4,6 +4,7 @@ import shutil
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -170,3 +171,26 @@ async def test_slots_that_are_added_while_it_runs_serve_those_who_wait(program: 
         assert answer["current"]["maxConcurrent"] == 2
         assert (await server.get("/health"))["concurrency"]["maxConcurrent"] == 2
         assert served["choices"][0]["message"]["content"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("OCP_STORE", "nonsense://x:secret@h", "ocp-trio: OCP_STORE='nonsense://…': a path, "),
+        ("OPENCODE_GO_BASE_URL", "nonsense", "ocp-trio: OPENCODE_GO_BASE_URL='nonsense': "),
+    ],
+)
+async def test_what_cannot_be_opened_at_the_start_is_one_line_too(name: str, value: str, told: str) -> None:
+    settings: dict[str, Any] = {
+        "OPENCODE_API_KEY": "made-up",
+        "CLAUDE_AUTH_MODE": "multi",
+        "OCP_ADMIN_KEY": "x",
+        name: value,
+    }
+    async with open_server(listening=False, **settings) as server:
+        status = await server.wait()
+
+        *_, line = server.output().splitlines()
+        assert status == 2
+        assert line.startswith(told)
+        assert "Traceback" not in server.output()

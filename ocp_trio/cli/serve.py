@@ -6,8 +6,8 @@ from functools import partial
 import click
 import trio
 
-from ocp_trio.cli.failures import NotUsable
-from ocp_trio.errors import SettingError
+from ocp_trio.cli.failures import Failure, NotUsable
+from ocp_trio.errors import OcpError, SettingError
 from ocp_trio.server import run_server
 from ocp_trio.settings import Settings
 
@@ -28,11 +28,10 @@ def serve(host: str | None, port: str | None, *, demo: bool) -> None:
         environment["CLAUDE_BIND"] = host
     if port is not None:
         environment["CLAUDE_PROXY_PORT"] = port
-    problems: list[str] = []
     try:
         settings = Settings.from_environment(environment)
         trio.run(partial(run_server, settings, environment, demo=demo))
-    except* SettingError as group:
-        problems = [str(error) for error in group.exceptions]
-    if problems:
-        raise NotUsable("; ".join(problems))
+    except SettingError as error:
+        raise NotUsable(str(error)) from error
+    except OcpError as error:
+        raise Failure(str(error)) from error

@@ -37,6 +37,13 @@ class _Auth(msgspec.Struct, frozen=True, rename="camel"):
     last_outcome: str | None = None
 
 
+class _Store(msgspec.Struct, frozen=True, rename="camel"):
+    engine: str
+    ok: bool
+    cause: str | None = None
+    lost_rows: int = 0
+
+
 class Health(msgspec.Struct, frozen=True, rename="camel"):
     """The answer of ``GET /health``, as far as it is shown."""
 
@@ -49,6 +56,7 @@ class Health(msgspec.Struct, frozen=True, rename="camel"):
     stats: _Stats = _Stats()
     concurrency: _Concurrency = _Concurrency()
     auth: _Auth = _Auth()
+    store: _Store | None = None
 
 
 class _RecentError(msgspec.Struct, frozen=True):
@@ -91,8 +99,9 @@ def _overview(health: Health, url: str) -> RenderableType:
         ("server", cell(f"{health.instance_name} {health.version} at {url}")),
         ("state", state),
         ("callers", cell("need no key" if health.auth_mode == "none" else f"need a key ({health.auth_mode})")),
-        ("backends", cell(", ".join(map(_backend, health.backends)))),
+        ("backends", cell(", ".join(map(_backend, health.backends)) or None)),
         ("login", _login(health.auth)),
+        ("store", _store(health.store)),
         ("running", cell(f"{slots.inflight} of {slots.max_concurrent} slots, {waiting}")),
         ("requests", cell(f"{count(stats.total_requests)}{': ' if told else ''}{told}")),
     )
@@ -111,6 +120,15 @@ def _login(auth: _Auth) -> Text:
     if auth.ok:
         return cell("yes", "green")
     return cell(f"no ({auth.last_outcome or 'refused'}): `ocp-trio doctor` says what to do", "red")
+
+
+def _store(store: _Store | None) -> Text:
+    if store is None:
+        return cell("none is kept", "dim")
+    lost = f", {count(store.lost_rows)} rows of usage lost" if store.lost_rows else ""
+    if store.ok:
+        return cell(f"{store.engine}{lost}", "yellow" if lost else "")
+    return cell(f"{store.engine} is down ({store.cause or 'no cause told'}){lost}", "red")
 
 
 def _errors(errors: list[_RecentError]) -> RenderableType:

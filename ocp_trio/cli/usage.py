@@ -1,7 +1,5 @@
 """``ocp-trio usage``: what the plan has left, and who used it."""
 
-from typing import Any
-
 import click
 import msgspec
 from rich.console import RenderableType
@@ -11,7 +9,7 @@ from ocp_trio.cli.api import Answer, Api, open_api
 from ocp_trio.cli.failures import Failure
 from ocp_trio.cli.screen import cell, facts, note, print_json, show, table
 from ocp_trio.cli.target import Target, takes_target
-from ocp_trio.cli.text import clean, count
+from ocp_trio.cli.text import clean, count, span
 
 __all__ = ["usage"]
 
@@ -23,16 +21,12 @@ HOURS_KEPT = 24 * 400
 
 class _Window(msgspec.Struct, frozen=True, rename="camel"):
     utilization: float | None = None
-    resets_in: Any = None
-
-
-class _Weekly(msgspec.Struct, frozen=True, rename="camel"):
-    all_models: _Window | None = None
+    resets_in: float | None = None
 
 
 class _Plan(msgspec.Struct, frozen=True, rename="camel"):
     current_session: _Window | None = None
-    weekly_limits: _Weekly | None = None
+    weekly_limits: dict[str, _Window] = {}
 
 
 class _Limits(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,7 +58,7 @@ def usage(target: Target, *, hours: int, as_json: bool) -> None:
     """Show what the plan has left, and who used it.
 
     The administrator sees everybody's requests, others their own. --json prints an object with two keys: `plan`, the
-    answer of GET /usage, and `accounts`, that of GET /api/usage, or null where the server keeps no accounts.
+    answer of GET /usage, and `accounts`, that of GET /api/usage, or null where the server has none for this key.
     """
     with open_api(target) as api:
         limits = api.get("/usage")
@@ -75,7 +69,7 @@ def usage(target: Target, *, hours: int, as_json: bool) -> None:
     plan = _plan(limits.read_as(_Limits).plan)
     if accounts is None:
         show(plan)
-        note("this server keeps no accounts: CLAUDE_AUTH_MODE=multi turns them on")
+        note("no accounts to show: this server keeps none (CLAUDE_AUTH_MODE=multi turns them on), or not for this key")
         return
     sums = accounts.read_as(_Accounts)
     show(plan, _table("key", sums.by_key, hours), _table("model", sums.by_model, hours))
@@ -85,26 +79,26 @@ def _accounts(api: Api, hours: int) -> Answer | None:
     try:
         return api.get("/api/usage", hours=hours, limit=0)
     except Failure as error:
-        if error.http_status == 404:
+        if error.http_status in {403, 404}:
             return None
         raise
 
 
 def _plan(plan: _Plan | None) -> RenderableType:
-    weekly = plan.weekly_limits.all_models if plan and plan.weekly_limits else None
-    return facts(
-        ("session", _window(plan.current_session if plan else None)),
-        ("week", _window(weekly)),
-    )
+    if plan is None:
+        return facts(("plan", cell("not known: upstream has not told of it yet", "dim")))
+    weeks = [(f"week, {name}", window) for name, window in plan.weekly_limits.items() if name != "allModels"]
+    windows = [("session", plan.current_session), ("week", plan.weekly_limits.get("allModels")), *weeks]
+    return facts(*((clean(name), _window(window)) for name, window in windows))
 
 
 def _window(window: _Window | None) -> Text:
     if window is None or window.utilization is None:
-        return cell("not known: the CLI has not told of it yet", "dim")
+        return cell("not known yet", "dim")
     part = min(max(window.utilization, 0.0), 1.0)
     style = "red" if part >= 0.9 else "yellow" if part >= 0.7 else "green"
     full = round(part * BAR)
-    resets = f"  resets in {clean(str(window.resets_in))}" if window.resets_in else ""
+    resets = f"  resets in {span(window.resets_in)}" if window.resets_in else ""
     return Text.assemble(("█" * full, style), ("░" * (BAR - full), "dim"), f"  {part:.0%} used", (resets, "dim"))
 
 
@@ -122,7 +116,7 @@ def _table(title: str, sums: list[_Sums], hours: int) -> RenderableType:
             cell(count(each.cancelled), "" if each.cancelled else "dim"),
             cell(count(each.tokens_in)),
             cell(count(each.tokens_out)),
-            cell(None if each.cost_usd is None else f"${each.cost_usd:,.2f}"),
+            cell(None if each.cost_usd is None else f"${each.cost_usd:,.4f}"),
             cell(f"{each.avg_elapsed_ms / 1000:,.1f} s"),
         )
     return rows
