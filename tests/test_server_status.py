@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fake_program import install
-from fake_script import api_error, hang, ignore_sigterm, prompt, rate_limit, success, text
+from fake_script import api_error, exits, hang, ignore_sigterm, prompt, rate_limit, stderr, success, text
 from prometheus_client.parser import text_string_to_metric_families
 from raw_client import open_client
 from server_process import Server, open_server
@@ -112,3 +112,15 @@ async def test_the_plans_limits_are_told_once_the_cli_has_told_of_them(program: 
 
     assert before is None
     assert (plan["currentSession"]["percent"], plan["currentSession"]["status"]) == (91, "allowed_warning")
+
+
+async def test_nothing_that_a_child_says_on_its_error_output_is_told_anybody(program: Path) -> None:
+    said = prompt(stderr(b"token sk-ant-made-up of made-up\n"), text("a"), exits(1))
+    async with open_server(program) as server:
+        async with server.chat(said) as client:
+            answer = await client.answer()
+        told = [await server.get(path) for path in ("/health", "/status", "/usage", "/logs")]
+
+        assert client.status == 502
+        assert told[1]["recentErrors"][0]["message"] == answer["error"]["message"]
+        assert "made-up" not in str((answer, told, server.logged("request_end")))

@@ -291,3 +291,18 @@ async def test_an_answer_from_the_cache_costs_nothing(tmp_path: Path) -> None:
         rows = (await store.usage.report()).recent
 
     assert [row.cost_usd for row in rows] == [0.0, 0.25]
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"x"', b"null", b"5", b"", b"{", b'{"model":"scripted"}', b"\xff"])
+async def test_a_body_that_is_no_request_starts_nothing_and_spends_nothing(tmp_path: Path, body: bytes) -> None:
+    backend = ScriptedBackend(ANSWER)
+    async with open_multi(tmp_path, backend) as (app, _):
+        key = await new_key(app, "alice", daily=5)
+        headers = {"authorization": f"Bearer {key}"}
+        async with open_asgi_exchange(app.asgi, CHAT, body=body, headers=headers) as exchange:
+            status = await exchange.head()
+            await exchange.body()
+
+        _, quota = await call(app, "GET", "/api/keys/alice/quota")
+
+    assert (status, quota["quota"]["daily"]["used"], backend.requests) == (400, 0, [])

@@ -12,7 +12,6 @@ from contextlib import (
 )
 from functools import partial
 from math import inf
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import trio
@@ -20,6 +19,7 @@ import trio
 from ocp_trio.backend_state import BackendState, Plan
 from ocp_trio.claude.children import Children, open_children
 from ocp_trio.claude.command import child_environment, claude_command
+from ocp_trio.claude.fingerprint import fingerprint
 from ocp_trio.claude.histories import continued_by
 from ocp_trio.claude.models import Catalogue
 from ocp_trio.claude.plan import learned
@@ -219,7 +219,7 @@ async def open_claude(
         child_env = child_environment(environment, also=pass_environment, temporary_folder=temporary)
         open_group = partial(
             open_children,
-            fingerprint=partial(_fingerprint, binary, child_env),
+            fingerprint=partial(fingerprint, binary, child_env),
             max_conversations=warm_conversations,
             end_within=grace_period + 2,
         )
@@ -243,20 +243,6 @@ async def open_claude(
 def _stall_limits(timeout: float) -> StallLimits:
     setting = "CLAUDE_STALL_TIMEOUT"
     return StallLimits(first_event=timeout, idle=timeout, first_event_setting=setting, idle_setting=setting)
-
-
-def _fingerprint(binary: str, environment: Mapping[str, str]) -> list[tuple[int, int, int] | None]:
-    """Tell which program and which login a child started now would have."""
-    folder = Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment["HOME"], ".claude"))
-    return [_state_of(path) for path in (Path(binary), folder / ".credentials.json")]
-
-
-def _state_of(path: Path) -> tuple[int, int, int] | None:
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return state.st_mtime_ns, state.st_ino, state.st_size
 
 
 def _private_folder() -> AbstractContextManager[str]:

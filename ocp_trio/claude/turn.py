@@ -11,6 +11,7 @@ from ocp_trio.claude.held import HeldTurn
 from ocp_trio.claude.histories import name_after
 from ocp_trio.claude.lease import Lease
 from ocp_trio.claude.lines import Line, RateLimitInfo
+from ocp_trio.claude.portions import PIECE, portions
 from ocp_trio.claude.reconcile import Reconciler
 from ocp_trio.claude.stdin import Step, conversation
 from ocp_trio.claude.stream_json import StreamJsonDecoder
@@ -34,8 +35,6 @@ __all__ = ["Turn"]
 
 LONGEST_CONTINUED = 2**19
 """Characters of the longest answer whose child is kept for the next turn: that much is remembered."""
-PIECE = 2**16
-"""Characters of a very long text that are passed on at a time, so that other streams get their turn meanwhile."""
 LEAVE = 1.0
 """Seconds that a child may take to exit by itself once its answer is complete and its input closed."""
 SETTLE = 2.0
@@ -165,7 +164,7 @@ class Turn:
                 if data:
                     is_long = self._decoder.pending > PIECE
                     batch = self._take(self._decoder.feed(data), len(data))
-                    for portion in _portions(batch) if is_long else (batch,):
+                    for portion in portions(batch) if is_long else (batch,):
                         yield portion
                     continue
                 if batch := self._take(self._decoder.flush(), 0):
@@ -244,13 +243,3 @@ class Turn:
             except LineTooLongError:
                 return
             await self._child.exited.wait()
-
-
-def _portions(batch: Batch) -> Iterator[Batch]:
-    """Cut a batch that holds a very long text."""
-    for event in batch:
-        if isinstance(event, TextDelta):
-            for start in range(0, len(event.text), PIECE):
-                yield (TextDelta(event.text[start : start + PIECE]),)
-        else:
-            yield (event,)
