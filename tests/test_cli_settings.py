@@ -25,8 +25,8 @@ def test_those_that_change_at_once_come_first_then_those_that_need_a_restart(ser
 
     assert done.status == 0
     at_once, _, later = done.out.partition("\n\n")
-    [row] = [line for line in at_once.splitlines() if line.startswith("maxQueue ")]
-    assert row.split(maxsplit=2) == ["maxQueue", "16", "Requests that wait for a child; one more is refused."]
+    [row] = [line for line in at_once.splitlines() if line.startswith("queueRetryAfter ")]
+    assert row.split(maxsplit=3) == ["queueRetryAfter", "5", "s", "Seconds that a refused client is asked to wait."]
     assert at_once.startswith("changes at once ")
     assert later.startswith("needs a restart ")
     assert "\nport " in later
