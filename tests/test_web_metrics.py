@@ -32,7 +32,7 @@ async def samples(app: WebApp) -> dict[tuple[str, ...], float]:
 
 
 async def test_completions_are_counted_by_outcome_and_their_times_are_histograms(autojump_clock: MockClock) -> None:
-    backend = ScriptedBackend([(Started(1.5),), 3.0, (TextDelta("a"),), 3.5, (Completed("stop"),)])
+    backend = ScriptedBackend([1.5, (Started(1.5),), 1.5, (TextDelta("a"),), 3.5, (Completed("stop"),)])
     async with open_web_app(backend, heartbeat_interval=2.0) as app:
         await app.ask(stream=True)
         backend._script = [UpstreamError("no")]

@@ -11,7 +11,7 @@ import trio.testing
 from memory_store import open_memory_store, rows
 from web_app import WebApp, frames, open_web_app, timeline
 
-from ocp_trio.completion import Completed, TextDelta, Usage
+from ocp_trio.completion import Completed, Started, TextDelta, Usage
 from ocp_trio.errors import QueueFullError, UpstreamOverloadedError
 from ocp_trio.store import Store
 from ocp_trio.testing import AsgiExchange, ScriptedBackend
@@ -215,6 +215,17 @@ async def test_each_has_a_row_with_the_tokens_of_the_answer_that_it_got(
 
     assert [(row.outcome, row.tokens_out, row.response_chars) for row in rows(store)] == [("ok", 5, 6)] * 2
     assert {(row.first_delta_ms, row.total_ms) for row in rows(store)} == {(10_000, 30_000), (0, 15_000)}
+
+
+async def test_its_cost_and_its_wait_are_counted_for_whoever_began_it(autojump_clock: trio.testing.MockClock) -> None:
+    script: list[Step] = [(Started(5.0),), 10.0, (Completed("stop", Usage(3, 5, cost_usd=0.25)),)]
+
+    async with open_shared(ScriptedBackend([5.0, *script])) as (app, store), trio.open_nursery() as nursery:
+        for after in (0, 3, 12):
+            nursery.start_soon(listen, app, after, [])
+
+    costs_and_waits = [(row.total_ms, row.cost_usd, row.queue_wait_ms) for row in rows(store)]
+    assert sorted(costs_and_waits) == [(3000, 0.0, 0), (12_000, 0.0, 2000), (15_000, 0.25, 5000)]
 
 
 async def test_the_cache_tells_how_many_answers_are_being_made(autojump_clock: trio.testing.MockClock) -> None:

@@ -23,7 +23,7 @@ from ocp_trio.completion import (
 from ocp_trio.errors import StoreUnavailableError
 from ocp_trio.store import Cache
 
-__all__ = ["Answer", "cache_key", "keep", "look_up", "replay"]
+__all__ = ["Answer", "at_no_cost", "cache_key", "keep", "look_up", "replay"]
 
 PIECE = 80
 """Code points of one piece of a replayed answer."""
@@ -53,6 +53,11 @@ def cache_key(request: CompletionRequest, backend: str, epoch: tuple[object, ...
     parts = [[(type(part).__name__, part) for part in message.parts] for message in request.messages]
     roles = [message.role for message in request.messages]
     return hashlib.sha256(msgspec.json.encode((backend, request, roles, parts, epoch))).digest()
+
+
+def at_no_cost(usage: Usage) -> Usage:
+    """Return what an answer took for whoever gets it again: its cost has been counted."""
+    return replace(usage, cost_usd=None if usage.cost_usd is None else 0.0)
 
 
 async def look_up(cache: Cache, key: bytes) -> Answer | None:
@@ -90,8 +95,7 @@ async def keep(batches: AsyncIterator[Batch], cache: Cache, key: bytes, ttl: flo
                 case TextDelta(text):
                     texts.append(text)
                 case Completed("stop", usage) if plain:
-                    # Whoever gets it again pays nothing.
-                    await _put(cache, key, Answer("".join(texts), "stop", replace(usage, cost_usd=0.0)), ttl)
+                    await _put(cache, key, Answer("".join(texts), "stop", at_no_cost(usage)), ttl)
                 case Started() | TextEnd() | ThinkingDelta() | ThinkingEnd() | Activity():
                     pass
                 case _:

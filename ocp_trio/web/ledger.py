@@ -112,8 +112,8 @@ class Ledger:
             self.first_delta = self.last_life
         self.response_chars += size
         if batch and type(batch[0]) is Started:
-            # Again with each attempt at an answer of a form that was asked for.
-            self.queued = (self.queued or 0.0) + batch[0].queued
+            # Again with each attempt at an answer of a form that was asked for. Who shares a run may have come later.
+            self.queued = (self.queued or 0.0) + min(batch[0].queued, self.last_life - self.arrived)
         self.deltas += sum(map(_DELTAS.__contains__, map(type, batch)))
 
     async def settle(self, outcome: Completed | Failed | None, heartbeats: int) -> None:

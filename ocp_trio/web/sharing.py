@@ -15,12 +15,12 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 import trio
 
-from ocp_trio.completion import Batch, CompletionRequest, Failed
+from ocp_trio.completion import Batch, Completed, CompletionRequest, Failed
 from ocp_trio.errors import InternalError, OcpError, StoreUnavailableError, TotalTimeoutError
 from ocp_trio.shaping import Stream
 from ocp_trio.store import Flights, Producer, Publish, Store
 from ocp_trio.web.batches import decode_batch, encode_batch
-from ocp_trio.web.cache import keep, look_up, replay
+from ocp_trio.web.cache import at_no_cost, keep, look_up, replay
 from ocp_trio.web.lifecycle import Lifecycle
 
 __all__ = ["share_answers"]
@@ -62,7 +62,9 @@ def share_answers(
             async with aclosing(replay(found)) as batches:
                 yield batches
             return
-        async with _follow(store.flights, key, _producer(once, request, timeout, lifecycle)) as batches:
+        leads = trio.Event()
+        producer = _producer(once, request, timeout, lifecycle, leads)
+        async with _follow(store.flights, key, producer, leads) as batches:
             yield batches
 
     return shared
@@ -86,12 +88,15 @@ def _keep_answer(stream: Stream, store: Store, key: bytes, ttl: float) -> Stream
     return once
 
 
-def _producer(stream: Stream, request: CompletionRequest, timeout: float, lifecycle: Lifecycle) -> Producer:
+def _producer(
+    stream: Stream, request: CompletionRequest, timeout: float, lifecycle: Lifecycle, leads: trio.Event
+) -> Producer:
     async def produce(publish: Publish) -> None:
-        """Publish the whole answer; whatever it fails with is its last batch.
+        """Publish the whole answer; whatever it fails with is its last batch. ``leads`` is set: this one runs.
 
         Cancellation: nobody follows any more: the stream is ended within its own bound.
         """
+        leads.set()
         with lifecycle.flight():
             failure: OcpError | None = None
             try:
@@ -114,14 +119,21 @@ def _producer(stream: Stream, request: CompletionRequest, timeout: float, lifecy
 
 
 @asynccontextmanager
-async def _follow(flights: Flights, key: bytes, produce: Producer) -> AsyncIterator[AsyncIterator[Batch]]:
-    async with flights.follow(key, produce) as pieces, aclosing(_decoded(pieces)) as batches:
+async def _follow(
+    flights: Flights, key: bytes, produce: Producer, leads: trio.Event
+) -> AsyncIterator[AsyncIterator[Batch]]:
+    async with flights.follow(key, produce) as pieces, aclosing(_decoded(pieces, leads)) as batches:
         yield batches
         # The answer has been told; whoever made it may be about to leave, and is not hurried.
         async for _ in pieces:
             continue
 
 
-async def _decoded(pieces: AsyncIterator[bytes]) -> AsyncGenerator[Batch, None]:
+async def _decoded(pieces: AsyncIterator[bytes], leads: trio.Event) -> AsyncGenerator[Batch, None]:
     async for piece in pieces:
-        yield decode_batch(piece)
+        match decode_batch(piece):
+            case (*others, Completed(reason, usage)) if not leads.is_set():
+                # What it cost is counted once, for whoever began it.
+                yield (*others, Completed(reason, at_no_cost(usage)))
+            case batch:
+                yield batch
