@@ -36,14 +36,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def open_to_all(program: Path, browser: Browser) -> Iterator[Server]:
+def shared_open_to_all(program: Path, browser: Browser) -> Iterator[Server]:
     """A server that asks nobody for a key; its streams beat ten times a second."""
     with shared_server(program, CLAUDE_HEARTBEAT_INTERVAL="100") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def for_many(program: Path, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def shared_for_many(program: Path, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server where everybody has a key of his own."""
     store = tmp_path_factory.mktemp("store") / "store.db"
     settings = {"CLAUDE_AUTH_MODE": "multi", "OCP_ADMIN_KEY": ADMIN, "OCP_STORE": str(store)}
@@ -51,10 +51,26 @@ def for_many(program: Path, browser: Browser, tmp_path_factory: pytest.TempPathF
         yield server
 
 
+@pytest.fixture
+def open_to_all(shared_open_to_all: Server) -> Server:
+    """The first of them, with nothing of another test running."""
+    trio.run(shared_open_to_all.wait_idle)
+    return shared_open_to_all
+
+
+@pytest.fixture
+def for_many(shared_for_many: Server) -> Server:
+    """The second, likewise."""
+    trio.run(shared_for_many.wait_idle)
+    return shared_for_many
+
+
 @pytest.fixture(scope="module")
-def keyring(for_many: Server) -> Keyring:
-    """The keys of those who use it."""
-    return {name: call(for_many, "POST", "/api/keys", ADMIN, {"name": name})["key"] for name in ("alice", HOSTILE)}
+def keyring(shared_for_many: Server) -> Keyring:
+    """The keys of those who use the second."""
+    return {
+        name: call(shared_for_many, "POST", "/api/keys", ADMIN, {"name": name})["key"] for name in ("alice", HOSTILE)
+    }
 
 
 @pytest.fixture
