@@ -1,12 +1,15 @@
 """Keys are made, listed, limited and revoked from the shell, by their names whatever is in them."""
 
+import os
+import pty
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import fake_program
 import pytest
 from commands import Done, run
-from server_process import Server, shared_server
+from server_process import INSTALLED, Server, shared_server
 
 ADMIN = "made-up-admin"
 NAMES = ["alice", "a/quota", "..", "[red]x[/red] \x1b[31m\u202e", "Zoë 渐"]
@@ -84,6 +87,38 @@ def test_revoking_asks_nobody_who_cannot_answer(answer: str, server: Server) -> 
 
     assert done == (2, "", "ocp-trio: nobody can be asked here: --yes revokes without asking\n")
     assert key_id in keys(server, "list").out
+
+
+@pytest.mark.parametrize(("answer", "status", "stays"), [(b"n\n", 1, True), (b"\x03", 1, True), (b"y\n", 0, False)])
+def test_at_a_terminal_revoking_asks_and_shows_that_it_waits(
+    answer: bytes, status: int, stays: bool, server: Server, tmp_path: Path
+) -> None:
+    key_id = keys(server, "add", f"at a terminal {answer!r}", "--json").json["id"]
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": os.defpath,
+        "OCP_URL": server.url,
+        "OCP_ADMIN_KEY": ADMIN,
+        "TERM": "xterm",
+    }
+    ours, theirs = pty.openpty()
+
+    command = [INSTALLED[0], "keys", "revoke", key_id]
+    # With a controlling terminal, whose Ctrl-C is a signal.
+    with subprocess.Popen(
+        ["setsid", "--ctty", *command], env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while b"[y/N]" not in seen:
+            seen += os.read(ours, 2**16)
+        os.write(ours, answer)
+        out, _ = process.communicate(timeout=60)
+    os.close(ours)
+
+    assert (process.returncode, out) == (status, b"")
+    assert f"asking {server.url}".encode() in seen
+    assert (key_id in keys(server, "list").out) == stays
 
 
 @pytest.mark.parametrize("command", [["revoke", "--yes"], ["quota"], ["quota", "--daily", "1"]])

@@ -52,7 +52,8 @@ def show(*parts: RenderableType) -> None:
     console = _console()
     for index, part in enumerate(parts):
         with console.capture() as captured:
-            console.print(part)
+            # A line of text is left whole, for whoever copies it; the terminal breaks it.
+            console.print(part, soft_wrap=isinstance(part, Text))
         lines = captured.get().splitlines()
         # Columns are filled up with blanks, the last one too.
         click.echo("\n".join([""] * bool(index) + [line.rstrip() for line in lines]))
