@@ -272,12 +272,16 @@ Batch: TypeAlias = tuple[Event, ...]
 
 
 class Model(msgspec.Struct, frozen=True):
-    """A model that a backend serves: its id, window and longest answer in tokens (0: unknown), its other names."""
+    """A model that a backend serves: its id, window and longest answer in tokens (0: unknown), its other names.
+
+    ``sampling`` names the fields of `Sampling` that it takes.
+    """
 
     id: str
     context_window: int
     max_output: int
     aliases: tuple[str, ...] = ()
+    sampling: tuple[str, ...] = ()
 
 
 class Backend(Protocol):

@@ -105,13 +105,39 @@ def test_what_a_client_stores_beside_an_answer_is_not_read() -> None:
         "name": "bot",
         "refusal": None,
         "audio": {"id": "x"},
-        "reasoning_content": "hm",
         "annotations": [],
         "function_call": None,
         "tool_calls": None,
     }
 
     assert read(HI, answer, HI).messages[1] == assistant(Text("a"))
+
+
+@pytest.mark.parametrize(
+    ("told", "reasoning"),
+    [
+        ({"reasoning_content": "hm"}, "hm"),
+        ({"reasoning": "hm"}, "hm"),
+        ({"reasoning_content": "", "reasoning": "hm"}, "hm"),
+        ({"reasoning_content": "hm", "reasoning": "hm"}, "hm"),
+        ({"reasoning_content": None, "reasoning": {"effort": "high"}}, ""),
+        ({"reasoning_content": ["hm"]}, ""),
+    ],
+)
+def test_what_the_model_thought_stands_beside_what_it_said(told: dict[str, Any], reasoning: str) -> None:
+    answer = {"role": "assistant", "content": "a", **told}
+
+    assert read(HI, answer, HI).messages[1] == Message("assistant", (Text("a"),), reasoning)
+
+
+def test_the_thoughts_of_answers_that_become_one_turn_are_joined() -> None:
+    answers = [{"role": "assistant", "content": "a", "reasoning_content": text} for text in ("one", "", "two")]
+
+    assert read(HI, *answers, HI).messages[1].reasoning == "one\n\ntwo"
+
+
+def test_thoughts_without_an_answer_are_no_turn() -> None:
+    assert read({"role": "assistant", "content": None, "reasoning_content": "hm"}, HI).messages == (user(Text("hi")),)
 
 
 def test_a_call_and_its_result_are_two_turns() -> None:

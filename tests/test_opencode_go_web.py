@@ -98,6 +98,61 @@ async def test_a_round_of_tools_is_told_to_upstream_whole(autojump_clock: MockCl
         assert asked["tool_choice"] == {"type": "tool", "name": "look"}
 
 
+SAMPLING: dict[str, Any] = {
+    "temperature": 0.2,
+    "top_p": 0.5,
+    "seed": 7,
+    "presence_penalty": 0.1,
+    "frequency_penalty": -0.1,
+}
+
+
+@pytest.mark.parametrize(
+    ("flavour", "taken"),
+    [("openai", [*SAMPLING]), ("anthropic", ["temperature", "top_p"])],
+    ids=["openai", "anthropic"],
+)
+async def test_upstream_draws_as_the_caller_says_where_its_model_lets_him(
+    autojump_clock: MockClock, flavour: str, taken: list[str]
+) -> None:
+    async with open_go() as go, open_web_app(go.backend) as app:
+        async with app.chat(model=MODELS[flavour], user="u", **SAMPLING) as exchange:
+            await exchange.head()
+            ignored = exchange.headers["x-ocp-ignored"].split(", ")
+            await exchange.body()
+        asked = go.provider.requests[0].body
+
+    assert {name: asked[name] for name in SAMPLING if name in asked} == {name: SAMPLING[name] for name in taken}
+    assert ignored == ["user", *(name for name in SAMPLING if name not in taken)]
+
+
+@both_flavours
+async def test_the_callers_name_of_a_conversation_is_its_session_upstream(
+    autojump_clock: MockClock, model: str
+) -> None:
+    async with open_go() as go, open_web_app(go.backend) as app:
+        for session, text in (("a", "one"), ("a", "two"), ("b", "one")):
+            await app.ask({"x-session-id": session}, model=model, messages=[{"role": "user", "content": text}])
+        await app.ask(model=model, conversation_id="a", messages=[{"role": "user", "content": "three"}])
+        first, again, other, by_body = (request.headers["x-opencode-session"] for request in go.provider.requests)
+
+    assert first == again == by_body != other
+
+
+@pytest.mark.parametrize(("model", "thoughts"), [("deepseek-v4-pro", "hm"), ("kimi-k3", None)])
+async def test_what_a_model_thought_goes_back_to_it_if_it_wants_that(
+    autojump_clock: MockClock, model: str, thoughts: str | None
+) -> None:
+    answer = {"role": "assistant", "content": "ho", "reasoning_content": "hm"}
+    messages = [{"role": "user", "content": "hi"}, answer, {"role": "user", "content": "go on"}]
+
+    async with open_go() as go, open_web_app(go.backend) as app:
+        await app.ask(model=model, messages=messages)
+        said = go.provider.requests[0].body["messages"][1]
+
+    assert (said["content"], said.get("reasoning_content")) == ("ho", thoughts)
+
+
 @both_flavours
 async def test_both_names_are_listed_and_served(autojump_clock: MockClock, model: str) -> None:
     async with open_go() as go, open_web_app(go.backend) as app:

@@ -79,6 +79,19 @@ async def test_any_other_request_is_answered_anew(tmp_path: Path, changed: dict[
 
 
 @pytest.mark.parametrize(
+    "changed", [{"session_id": "other"}, {"temperature": 0.2}, {"user": "u"}], ids=["session", "drawing", "user"]
+)
+async def test_what_shapes_no_answer_makes_no_other_request(tmp_path: Path, changed: dict[str, Any]) -> None:
+    backend = ScriptedBackend(ANSWER)
+
+    async with open_cached(tmp_path, backend) as app:
+        await app.ask()
+        await app.ask(**changed)
+
+    assert len(backend.requests) == 1
+
+
+@pytest.mark.parametrize(
     "script",
     [
         [(TextDelta("a"),), UpstreamError("x")],

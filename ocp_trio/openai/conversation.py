@@ -1,7 +1,7 @@
 """Turn a request's messages into a system text and turns that alternate between user and assistant."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -69,6 +69,17 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return arguments
 
 
+class _Turn(NamedTuple):
+    """A turn that may be extended."""
+
+    role: Literal["user", "assistant"]
+    parts: list[Part]
+    thoughts: list[str]
+
+    def finish(self) -> Message:
+        return Message(self.role, tuple(self.parts), "\n\n".join(filter(None, self.thoughts)))
+
+
 class _Reader:
     """The turns read so far, and the calls whose results have to come next."""
 
@@ -76,7 +87,7 @@ class _Reader:
         self._limits = limits
         self._images = self._image_bytes = 0
         self._system: list[str] = []
-        self._turns: list[tuple[Literal["user", "assistant"], list[Part]]] = []
+        self._turns: list[_Turn] = []
         self._open_calls: dict[str, str] = {}
 
     def add(self, message: WireMessage, index: int) -> None:
@@ -90,8 +101,8 @@ class _Reader:
                 self._extend("user", self._parts(message.content, where))
             case AssistantMessage():
                 self._check_no_open_calls(where)
-                self._extend("assistant", self._parts(message.content, where))
-                self._extend("assistant", self._calls(message, index))
+                parts = [*self._parts(message.content, where), *self._calls(message, index)]
+                self._extend("assistant", parts, message.thoughts)
             case ToolMessage():
                 self._add_result(message.tool_call_id, message.content, where, f"{where}.tool_call_id")
             case FunctionMessage():
@@ -100,23 +111,22 @@ class _Reader:
 
     def finish(self) -> Conversation:
         self._check_no_open_calls("messages")
-        if not self._turns or self._turns[-1][0] != "user":
+        if not self._turns or self._turns[-1].role != "user":
             raise InvalidRequestError(
                 "messages: the last one has to be a user's or a tool's, and more than white space",
                 code="unsupported_value",
                 param="messages",
             )
-        turns = tuple(Message(role, tuple(parts)) for role, parts in self._turns)
-        return Conversation("\n\n".join(self._system), turns)
+        return Conversation("\n\n".join(self._system), tuple(turn.finish() for turn in self._turns))
 
-    def _extend(self, role: Literal["user", "assistant"], parts: Iterable[Part]) -> None:
+    def _extend(self, role: Literal["user", "assistant"], parts: Iterable[Part], thoughts: str = "") -> None:
         added = list(parts)
         if not added:
             return
-        if self._turns and self._turns[-1][0] == role:
-            self._turns[-1][1].extend(added)
-        else:
-            self._turns.append((role, added))
+        if not self._turns or self._turns[-1].role != role:
+            self._turns.append(_Turn(role, [], []))
+        self._turns[-1].parts.extend(added)
+        self._turns[-1].thoughts.append(thoughts)
 
     def _calls(self, message: AssistantMessage, index: int) -> Iterator[ToolUse]:
         calls = list(message.tool_calls or ())

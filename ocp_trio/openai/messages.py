@@ -1,6 +1,6 @@
 """The messages of a chat completion request, as they stand in its JSON."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -87,11 +87,22 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag_field="role", tag="assistant"):
-    """What the model said and called earlier; its reasoning, audio and annotations are not read."""
+    """What the model said, called and thought earlier; its audio and annotations are not read.
+
+    Its reasoning comes under whatever name some server gave it: of another type than text it is not read.
+    """
 
     content: str | tuple[TextPart | RefusalPart, ...] | None = None
     tool_calls: tuple[ToolCall, ...] | None = None
     function_call: FunctionCall | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+
+    @property
+    def thoughts(self) -> str:
+        """The reasoning."""
+        told = (self.reasoning_content, self.reasoning)
+        return next((text for text in told if isinstance(text, str) and text), "")
 
 
 class ToolMessage(msgspec.Struct, frozen=True, tag_field="role", tag="tool"):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Raw
 
+from ocp_trio.completion import Sampling
 from ocp_trio.openai.messages import WireMessage
 from ocp_trio.openai.tools import FunctionDefinition, FunctionName, WireTool, WireToolChoice
 
@@ -14,7 +15,6 @@ __all__ = [
     "JsonSchema",
     "JsonSchemaFormat",
     "ResponseFormat",
-    "Sampling",
     "StreamOptions",
     "TextFormat",
 ]
@@ -53,16 +53,6 @@ class JsonSchemaFormat(msgspec.Struct, frozen=True, tag_field="type", tag="json_
 ResponseFormat: TypeAlias = TextFormat | JsonObjectFormat | JsonSchemaFormat
 
 
-class Sampling(msgspec.Struct, frozen=True, kw_only=True):
-    """How tokens are drawn, for backends that let a caller say so; None leaves it to the model."""
-
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: Int64 | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-
-
 class StreamOptions(msgspec.Struct, frozen=True):
     """Options of a stream."""
 
@@ -70,8 +60,9 @@ class StreamOptions(msgspec.Struct, frozen=True):
 
 
 class UnreadParameters(Sampling, frozen=True, kw_only=True):
-    """Parameters whose types are checked, and whose values nothing here depends on."""
+    """Parameters whose types are checked, and which shape at most what some models draw."""
 
+    seed: Int64 | None = None
     logit_bias: dict[str, float] | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None

@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from ocp_trio.completion import Message
+from ocp_trio.completion import Message, Sampling
 from ocp_trio.errors import InvalidRequestError
 from ocp_trio.openai.conversation import read_conversation
 from ocp_trio.openai.decoding import check_nesting, decode
 from ocp_trio.openai.images import DEFAULT_IMAGE_LIMITS, ImageLimits
-from ocp_trio.openai.parameters import ChatBody, JsonSchemaFormat, ResponseFormat, Sampling, TextFormat
+from ocp_trio.openai.parameters import ChatBody, JsonSchemaFormat, ResponseFormat, TextFormat
 from ocp_trio.openai.tools import Tool, ToolChoice, check_tool_choice, read_tool_choice, read_tools
 
 __all__ = ["EFFORTS", "MAX_IGNORED", "ChatRequest", "parameter_table", "parse_chat_request"]
@@ -52,29 +52,33 @@ _TOOLS = frozenset({"tools", "tool_choice", "parallel_tool_calls", "functions", 
 _REFUSED = frozenset({"n", "tool_choice", "function_call"})
 """Parameters with values that are refused: more than one answer, a call that has to be made."""
 
-Treatment: TypeAlias = Literal["honoured", "ignored", "refused"]
+_SAMPLING = frozenset(Sampling.__struct_fields__)
+
+Treatment: TypeAlias = Literal["honoured", "passed", "ignored", "refused"]
 _NOT_TOKEN = re.compile(r"[^!#$%&'*+.^_`|~0-9A-Za-z-]")
 
 
 def parameter_table(*, tools_supported: bool = False) -> dict[str, Treatment]:
     """Say of each known parameter what becomes of it; unknown ones are ignored.
 
-    ``refused`` is one that has no more than a harmless value: ``n`` of 1, a ``tool_choice`` that forces no call.
+    ``passed`` on is one that some models take; with others it is ignored. ``refused`` is one that has no more than a
+    harmless value: ``n`` of 1, a ``tool_choice`` that forces no call.
     """
     honoured = _HONOURED | _TOOLS if tools_supported else _HONOURED
     refused = {"n"} if tools_supported else _REFUSED
-    return {
-        name: "refused" if name in refused else "honoured" if name in honoured else "ignored"
-        for name in sorted(ChatBody.__struct_fields__)
-    }
+    becomes: dict[str, Treatment] = dict.fromkeys(sorted(ChatBody.__struct_fields__), "ignored")
+    becomes |= dict.fromkeys(_SAMPLING, "passed")
+    becomes |= dict.fromkeys(honoured, "honoured")
+    return becomes | dict.fromkeys(refused, "refused")
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request, read and checked.
 
     ``messages`` alternate between the roles and end with a user's turn; ``system`` joins all system and developer
-    texts. ``ignored`` names the parameters that were sent and that the ``claude`` backend cannot honour, in the order
-    sent, each safe in a header. ``bypass_cache`` is set if the caller controls caching itself (``cache_control``).
+    texts. ``ignored`` names the parameters that were sent and that nothing here depends on, those of ``sampling`` among
+    them, in the order sent, each safe in a header. ``bypass_cache`` is set if the caller controls caching itself
+    (``cache_control``).
     """
 
     model: str

@@ -59,7 +59,6 @@ class OpenCodeGoBackend:
     """Serves completions over HTTP; made by `open_opencode_go`."""
 
     name: Final = "opencode-go"
-    calls_tools: Final = True
 
     def __init__(self, client: httpx.AsyncClient, key: str, limits: StallLimits, max_connections: int) -> None:
         self._client = client

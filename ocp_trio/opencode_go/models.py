@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from ocp_trio.completion import Model
+from ocp_trio.completion import Model, Sampling
 
 __all__ = ["MODELS", "PREFIX", "Flavour", "GoModel", "find", "resolve", "served"]
 
@@ -10,6 +10,12 @@ PREFIX = "opencode-go/"
 """What the models' names begin with here."""
 
 Flavour: TypeAlias = Literal["openai", "anthropic"]
+
+SAMPLING: dict[Flavour, tuple[str, ...]] = {
+    "openai": Sampling.__struct_fields__,
+    "anthropic": ("temperature", "top_p"),
+}
+"""What a request of each flavour has a place for."""
 
 HIGH_OR_MAX = ("high", "max")
 THREE = ("low", "medium", "high")
@@ -59,7 +65,10 @@ _BY_ID = {model.id: model for model in MODELS}
 
 def served() -> tuple[Model, ...]:
     """Return the models as clients see them: the prefixed name is the id, the bare one an alias."""
-    return tuple(Model(PREFIX + model.id, model.context_window, model.max_output, (model.id,)) for model in MODELS)
+    return tuple(
+        Model(PREFIX + model.id, model.context_window, model.max_output, (model.id,), SAMPLING[model.flavour])
+        for model in MODELS
+    )
 
 
 def resolve(name: str) -> str | None:

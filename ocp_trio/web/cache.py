@@ -45,6 +45,8 @@ _decode = msgspec.msgpack.Decoder(Answer).decode
 def cache_key(request: CompletionRequest, backend: str, epoch: tuple[object, ...] = ()) -> bytes:
     """Return what equal requests have in common: everything that shapes the answer, and whose they are.
 
+    What a caller calls the conversation shapes nothing.
+
     Args:
         request: What is asked.
         backend: Who is asked.
@@ -52,7 +54,8 @@ def cache_key(request: CompletionRequest, backend: str, epoch: tuple[object, ...
     """
     parts = [[(type(part).__name__, part) for part in message.parts] for message in request.messages]
     roles = [message.role for message in request.messages]
-    return hashlib.sha256(msgspec.json.encode((backend, request, roles, parts, epoch))).digest()
+    asked = replace(request, session=None)
+    return hashlib.sha256(msgspec.json.encode((backend, asked, roles, parts, epoch))).digest()
 
 
 def at_no_cost(usage: Usage) -> Usage:

@@ -42,7 +42,6 @@ class ChatAnswer:
         heartbeat_interval: Seconds of silence before a heartbeat; infinite for none.
         arrived: When the request arrived, by Trio's clock.
         timeout: Seconds from then until it is ended; infinite for never.
-        session: What the client calls the conversation; for the log.
     """
 
     request_id: str
@@ -53,7 +52,6 @@ class ChatAnswer:
     heartbeat_interval: float = inf
     arrived: float
     timeout: float
-    session: str | None
     lifecycle: Lifecycle
     stats: Stats
     metrics: Metrics
@@ -94,7 +92,7 @@ class ChatAnswer:
             written = await sink.write(item)
             if item is BEAT and sink.beats == 1:
                 interval = round(self.heartbeat_interval * 1000)
-                logger.info("heartbeat_active", extra={"session": self.session, "intervalMs": interval})
+                logger.info("heartbeat_active", extra={"session": self.request.session, "intervalMs": interval})
             return written
 
         await run_exchange(

@@ -7,7 +7,7 @@ import trio
 from quart import request
 from werkzeug.datastructures import Headers as RequestHeaders
 
-from ocp_trio.completion import CompletionRequest
+from ocp_trio.completion import CompletionRequest, Sampling
 from ocp_trio.openai import sse
 from ocp_trio.openai.chunks import ChunkEncoder, CompletionBuilder, new_completion_id
 from ocp_trio.openai.images import ImageLimits
@@ -43,6 +43,7 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
     body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     chat = parse_chat_request(body, limits=_image_limits(settings), tools_supported=True)
     backend, model = site.backend_for(chat.model)
+    taken = next((known.sampling for known in backend.models if known.id == model), ())
     completion = CompletionRequest(
         model=model,
         messages=chat.messages,
@@ -55,6 +56,8 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
         stop=chat.stop,
         response_format=json_format(chat.response_format),
         caller=caller.key_id or "",
+        session=_session(chat, request.headers),
+        sampling=Sampling(**{name: getattr(chat.sampling, name) for name in taken}),
     )
     stream = await _shape(backend.stream, completion, settings)
     charged = await charge(site.store, caller, or_not=settings.store_down == "allow")
@@ -87,14 +90,13 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
         heartbeat_interval=options.heartbeat_interval if chat.stream else options.keepalive_interval,
         arrived=arrived,
         timeout=settings.timeout,
-        session=_session(chat, request.headers),
         lifecycle=site.lifecycle,
         stats=site.stats,
         metrics=site.metrics,
     )
     response = OwnResponse(answer)
-    if chat.ignored:
-        response.headers["x-ocp-ignored"] = ", ".join(chat.ignored)
+    if ignored := [name for name in chat.ignored if name not in taken]:
+        response.headers["x-ocp-ignored"] = ", ".join(ignored)
     return response
 
 
