@@ -10,7 +10,7 @@ import httpx
 import trio
 import trio.testing
 from mock_opencode import OpenCodeDialect
-from scripted_server import ScriptedServer, _serve_connection
+from scripted_server import ScriptedServer, serve_connection
 
 __all__ = ["MemoryProvider", "open_memory_opencode"]
 
@@ -56,7 +56,7 @@ class MemoryProvider(ScriptedServer, httpcore.AsyncNetworkBackend):
         self.refuse = 0
         self.attempts = 0
         self._nursery = nursery
-        self._handler: Callable[[Any], Awaitable[None]] = partial(_serve_connection, self)
+        self._handler: Callable[[Any], Awaitable[None]] = partial(serve_connection, self)
         # Loading certificates takes longer than most tests.
         self.transport = httpx.AsyncHTTPTransport(verify=False)
         self.transport._pool = httpcore.AsyncConnectionPool(network_backend=self)

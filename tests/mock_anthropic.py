@@ -179,7 +179,7 @@ def _gather(message: dict[str, Any], event: _Event) -> dict[str, Any]:
     return message
 
 
-class _AnthropicDialect:
+class AnthropicDialect:
     """Tells scripts as the Messages API does; message ids count up from ``msg_mock_0``."""
 
     def __init__(self) -> None:
@@ -234,5 +234,5 @@ async def open_mock_anthropic() -> AsyncIterator[MockAnthropic]:
 
     Cancellation: leaving the block ends every answer at once.
     """
-    async with open_scripted_server(_AnthropicDialect()) as mock:
+    async with open_scripted_server(AnthropicDialect()) as mock:
         yield mock

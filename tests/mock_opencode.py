@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
-from mock_anthropic import _AnthropicDialect
+from mock_anthropic import AnthropicDialect
 from scripted_server import Dialect, RecordedRequest, ScriptedServer, open_scripted_server
 from sse_script import (
     Answer,
@@ -153,7 +153,7 @@ class OpenCodeDialect:
     def __init__(self) -> None:
         self._flavours: dict[str, Dialect] = {
             "/v1/chat/completions": _OpenAiDialect(),
-            "/v1/messages": _AnthropicDialect(),
+            "/v1/messages": AnthropicDialect(),
         }
 
     def encode(self, answer: Answer, request: RecordedRequest) -> Iterable[bytes | Local]:

@@ -201,7 +201,7 @@ async def _answer_requests(server: ScriptedServer, connection: _Connection, clos
             more = await connection.send_stream(answer, server.dialect.encode(answer, request))
 
 
-async def _serve_connection(server: ScriptedServer, stream: trio.SocketStream) -> None:
+async def serve_connection(server: ScriptedServer, stream: trio.SocketStream) -> None:
     """Read until the peer is gone, and answer meanwhile: so its going away ends an answer at once."""
     # Without a bound: the end of the connection has to be seen whatever the peer sent before.
     send, receive = trio.open_memory_channel[bytes](math.inf)
@@ -236,6 +236,6 @@ async def open_scripted_server(dialect: Dialect) -> AsyncIterator[ScriptedServer
     port = listeners[0].socket.getsockname()[1]
     server = ScriptedServer(f"http://127.0.0.1:{port}", dialect)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, partial(_serve_connection, server), listeners)
+        nursery.start_soon(trio.serve_listeners, partial(serve_connection, server), listeners)
         yield server
         nursery.cancel_scope.cancel()

@@ -12,7 +12,7 @@ import trio
 import trustme
 from mock_opencode import KEY, OpenCodeDialect, open_mock_opencode
 from opencode_sequences import ask, both_flavours, request, script, told
-from scripted_server import ScriptedServer, _serve_connection
+from scripted_server import ScriptedServer, serve_connection
 from sse_script import Answer, Cut, HttpAnswer, Text, Wait
 
 from ocp_trio.errors import OcpError, UpstreamError
@@ -273,7 +273,7 @@ async def test_only_a_certificate_that_the_system_trusts_gets_the_key(
             await secure.do_handshake()
         except trio.BrokenResourceError:
             return
-        await _serve_connection(mock, secure)
+        await serve_connection(mock, secure)
 
     with trio.fail_after(LIMIT):
         async with listen(serve) as port, open_opencode_go(KEY, base_url=f"https://127.0.0.1:{port}") as backend:
