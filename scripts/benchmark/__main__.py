@@ -19,14 +19,17 @@ from figures import Group, Results, row, titles
 from load import SETTINGS, run_load
 from pieces import make_fake
 from real_cli_rows import measure_real_cli
-from rows_flow import BURST, LONG_LINE, PACED, PACED_MANY
+from rows_flow import BURST, GO_BURST, GO_PACED, LONG_LINE, PACED, PACED_MANY
 from rows_load import LOAD
 from rows_requests import DISCONNECT, IDLE, LATENCY, RATE, STOPPED, STUBBORN
 from servers import Opener, open_floor, open_ours, open_url
 
 GROUPS = {
     group.name: group
-    for group in (BURST, PACED, PACED_MANY, LATENCY, RATE, DISCONNECT, STUBBORN, IDLE, LOAD, STOPPED, LONG_LINE)
+    for group in (
+        *(BURST, PACED, PACED_MANY, GO_BURST, GO_PACED, LATENCY, RATE),
+        *(DISCONNECT, STUBBORN, IDLE, LOAD, STOPPED, LONG_LINE),
+    )
 }
 EPILOG = "On a busy machine, run it ahead of everything else: chrt -r 1 scripts/bench"
 
@@ -123,9 +126,10 @@ def main(arguments: Sequence[str]) -> int:
         folder = chosen.fake_folder.absolute() if chosen.fake_folder else scratch
         folder.mkdir(parents=True, exist_ok=True)
         cli, floor = make_fake(folder)
+        bare = open_floor(floor, scratch)
+        openers = {"ours": open_ours(command, cli, scratch, bare), "floor": bare}
         if chosen.load:
-            return 1 if run_load(open_ours(command, cli, scratch)(SETTINGS), scratch / "home", chosen.load) else 0
-        openers = {"ours": open_ours(command, cli, scratch), "floor": open_floor(floor, scratch)}
+            return 1 if run_load(openers["ours"](SETTINGS), scratch / "home", chosen.load) else 0
         for each in chosen.url:
             name, _, url = each.partition("=")
             openers[name] = open_url(name, url, cli)

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Self, TypeVar
 
-from pieces import MODEL
-
 __all__ = ["Client", "Connection", "Exchange", "MeasureError"]
 
 READ_SIZE = 2**18
@@ -110,7 +108,11 @@ class Connection:
     def begin(self, exchange: E, script: str, *, stream: bool) -> E:
         """Send a request, of which ``exchange`` is to take the response."""
         body = json.dumps(
-            {"model": MODEL, "stream": stream, "messages": [{"role": "user", "content": f"bench: {script} end "}]}
+            {
+                "model": self._client.model,
+                "stream": stream,
+                "messages": [{"role": "user", "content": f"bench: {script} end "}],
+            }
         ).encode()
         host, port = self._client.address
         head = f"POST {self._client.path} HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-type: application/json\r\n"
@@ -151,9 +153,10 @@ class Connection:
 class Client:
     """All connections to one server; a context manager that closes them."""
 
-    def __init__(self, address: tuple[str, int], path: str) -> None:
+    def __init__(self, address: tuple[str, int], path: str, model: str) -> None:
         self.address = address
         self.path = path
+        self.model = model
         self.selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Self:

@@ -24,7 +24,7 @@ async def read_request(stream: trio.SocketStream, ahead: bytearray) -> bytes:
         if not data:
             return b""
         ahead += data
-    length = re.search(rb"content-length: (\d+)", ahead)
+    length = re.search(rb"(?i)content-length: (\d+)", ahead)
     size = head + 4 + int(length[1] if length else 0)
     while len(ahead) < size:
         ahead += await stream.receive_some()

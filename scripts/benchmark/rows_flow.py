@@ -1,14 +1,17 @@
 """Rows about text that flows: bursts, paced streams, and one very long line."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from client import Client, Exchange, MeasureError
 from figures import Figure, Group, percentile
 from pieces import BLOCK
-from servers import Subject
+from servers import Settings, Subject
 
-__all__ = ["BURST", "LONG_LINE", "PACED", "PACED_MANY"]
+__all__ = ["BURST", "GO_BURST", "GO_PACED", "LONG_LINE", "PACED", "PACED_MANY"]
+
+Measure: TypeAlias = Callable[[Subject, float], Mapping[str, float]]
 
 BURST_BLOCKS = 50
 AT_ONCE = 8
@@ -77,6 +80,15 @@ def _measure_many(subject: Subject, seconds: float) -> Mapping[str, float]:
     return {"paced_64_cpu": _measure_paced(subject, seconds, 64)[0]}
 
 
+def _over_http(measure: Measure) -> Measure:
+    """Return what measures the same, under other names."""
+
+    def measure_it(subject: Subject, seconds: float) -> Mapping[str, float]:
+        return {f"go_{key}": value for key, value in measure(subject, seconds).items()}
+
+    return measure_it
+
+
 def _line(subject: Subject, client: Client, name: str) -> tuple[Exchange, float]:
     """Have one long line come; return its exchange and the seconds of CPU."""
     before = subject.cpu()
@@ -121,6 +133,26 @@ PACED_MANY = Group(
     "paced64",
     (Figure("paced_64_cpu", "paced, 64 streams of 50/s: CPU per 1,000 deltas", "ms", 60),),
     _measure_many,
+)
+GO_BURST = Group(
+    "go-burst",
+    (
+        Figure("go_burst_cpu", "OpenCode Go, burst of 50,000: CPU per 1,000 deltas", "ms"),
+        Figure("go_burst_rate", "OpenCode Go, burst, 1 stream", "deltas/s"),
+        Figure("go_burst_rate_8", "OpenCode Go, burst, 8 streams at once", "deltas/s"),
+    ),
+    _over_http(_measure_burst),
+    Settings(over_http=True),
+)
+GO_PACED = Group(
+    "go-paced",
+    (
+        Figure("go_paced_8_cpu", "OpenCode Go, paced, 8 of 50/s: CPU per 1,000", "ms"),
+        Figure("go_delay_p50", "OpenCode Go, paced, 8: delay of a delta, p50", "ms"),
+        Figure("go_delay_p99", "OpenCode Go, paced, 8: delay of a delta, p99", "ms"),
+    ),
+    _over_http(_measure_eight),
+    Settings(over_http=True),
 )
 LONG_LINE = Group(
     "line",

@@ -6,17 +6,20 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from client import Client, MeasureError
+from pieces import MODEL
 
 __all__ = ["Opener", "Settings", "Subject", "open_floor", "open_ours", "open_url"]
 
 PATIENCE = 10.0
 """Seconds that a server may take to end."""
 PATH = "/v1/chat/completions"
+GO_MODEL = "opencode-go/glm-5"
+"""A model that is asked in the words that the floor answers in."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Settings:
     heartbeat: float = 0.0
     kill_grace: float = 5.0
     environment: Mapping[str, str] = field(default_factory=dict)
+    over_http: bool = False
+    """Whether answers come over HTTP, from a provider that is the bare floor, and not from a child."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,11 @@ class Subject:
     path: str
     pid: int | None
     alive: Path
+    model: str = MODEL
 
     def client(self) -> Client:
         """Make a client of it."""
-        return Client(self.address, self.path)
+        return Client(self.address, self.path, self.model)
 
     def cpu(self) -> float:
         """Return the processor's seconds that it has used, its children's not included; NaN if that is unknown."""
@@ -101,11 +107,21 @@ def _address(url: str) -> tuple[str, int]:
     return parts.hostname or "127.0.0.1", parts.port or 80
 
 
-def open_ours(command: list[str], fake: Path, scratch: Path) -> Opener:
-    """Return what starts our server with a fake ``claude``."""
+def _served_by(upstream: Subject, settings: Settings) -> Settings:
+    host, port = upstream.address
+    provider = {"OPENCODE_API_KEY": "made-up", "OPENCODE_GO_BASE_URL": f"http://{host}:{port}"}
+    return replace(settings, environment={**settings.environment, **provider}, over_http=False)
+
+
+def open_ours(command: list[str], fake: Path, scratch: Path, provider: Opener) -> Opener:
+    """Return what starts our server with a fake ``claude``, or with a ``provider`` in place of OpenCode Go."""
 
     @contextmanager
     def open_it(settings: Settings) -> Iterator[Subject]:
+        if settings.over_http:
+            with provider(settings) as upstream, open_it(_served_by(upstream, settings)) as subject:
+                yield replace(subject, model=GO_MODEL)
+            return
         home = scratch / "home"
         home.mkdir(exist_ok=True)
         environment = {
