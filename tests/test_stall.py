@@ -236,6 +236,20 @@ async def test_it_can_be_suspended_and_resumed_in_the_middle_of_a_wait(autojump_
     assert trio.current_time() == 1005
 
 
+async def test_once_it_is_known_how_a_stream_ends_no_wait_is_too_long(autojump_clock: MockClock) -> None:
+    async with open_stall_guard(StallLimits(first_event=5)) as guard:
+
+        async def receive() -> str:
+            await trio.sleep(2)
+            guard.settle()
+            await trio.sleep(1000)
+            return "left"
+
+        assert await guard.read(receive) == "left"
+
+    assert trio.current_time() == 1002
+
+
 # What a verdict says
 
 

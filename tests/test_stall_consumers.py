@@ -5,6 +5,7 @@ from contextlib import aclosing, asynccontextmanager, nullcontext
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 from upstream import Timeline, Upstream, collect, observe, open_guarded
 
@@ -178,7 +179,8 @@ async def test_so_does_one_that_closes_its_end(autojump_clock: MockClock) -> Non
 
     async with open_guarded(upstream) as events:
         await events.receive()
-        await events.aclose()
+        with trio.testing.assert_checkpoints():
+            await events.aclose()
         with pytest.raises(trio.ClosedResourceError):
             await events.receive()
         await trio.sleep(100)
@@ -244,6 +246,25 @@ async def test_an_item_can_be_offered_to_a_consumer_that_waits(
             events.offer("third")
 
     assert [item for _, item in seen] == ["own", "P", "P"]
+
+
+async def test_it_takes_no_room_of_upstreams(autojump_clock: MockClock, nursery: trio.Nursery) -> None:
+    produced = 0
+
+    async def produce() -> AsyncGenerator[str, None]:
+        nonlocal produced
+        await trio.sleep(2)
+        while True:
+            produced += 1
+            yield "P"
+
+    async with open_guarded(aclosing(produce())) as events:
+        nursery.start_soon(events.receive)
+        await trio.sleep(1)
+        events.offer("own")
+        await trio.sleep(1000)
+
+    assert produced == 16
 
 
 async def test_it_is_no_sign_of_life(autojump_clock: MockClock, nursery: trio.Nursery) -> None:

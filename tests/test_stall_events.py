@@ -148,25 +148,27 @@ async def test_after_a_terminal_event_nothing_is_waited_for(autojump_clock: Mock
 @pytest.mark.parametrize("end", ["end", "fails"])
 async def test_after_a_finish_any_end_of_the_stream_is_a_good_one(autojump_clock: MockClock, end: str) -> None:
     assert await observe(f"0 P F; 1 {end}") == [(0, "P"), (0, "F"), (1, "end")]
+    assert (await observe(f"0 P F N; 1 {end}"))[-1] == (1, "end")
 
 
 # What is late
 
 
-async def test_a_done_after_the_verdict_is_dropped_and_logged(
-    autojump_clock: MockClock, log: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("item", "kind"), [("T", "done"), ("S", "str")])
+async def test_what_comes_after_the_verdict_is_dropped_and_logged(
+    autojump_clock: MockClock, log: pytest.LogCaptureFixture, item: str, kind: str
 ) -> None:
     async def stubborn() -> AsyncGenerator[str, None]:
         yield "P"
         with trio.CancelScope(shield=True):
             await trio.sleep_until(5.001)
-        yield "T"
+        yield item
 
     async with open_guarded(aclosing(stubborn())) as events:
         seen = await collect(events)
 
     assert seen == [(0, "P"), (5.001, "stalled: idle")]  # row 24
-    assert late_events(log) == [("done", 0.001)]
+    assert late_events(log) == [(kind, 0.001)]
 
 
 async def test_so_is_what_a_shielded_read_returns(autojump_clock: MockClock, log: pytest.LogCaptureFixture) -> None:
@@ -211,10 +213,12 @@ async def test_so_is_what_fails_because_of_a_stall(autojump_clock: MockClock, lo
         try:
             await trio.sleep_forever()
         finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(3)
             raise ConnectionResetError
 
     async with open_guarded(aclosing(fragile())) as events:
         seen = await collect(events)
 
-    assert seen == [(0, "P"), (5, "stalled: idle")]
-    assert late_events(log) == [("ConnectionResetError", 0)]
+    assert seen == [(0, "P"), (8, "stalled: idle")]
+    assert late_events(log) == [("ConnectionResetError", 3)]

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 import trio
 from trio.testing import MockClock
-from upstream import collect, open_guarded
+from upstream import collect, describe, open_guarded
 
 from ocp_trio.errors import UpstreamStalledError
-from ocp_trio.streaming import StallGuard, StallLimits, open_stall_guard
+from ocp_trio.streaming import StallGuard, StallLimits, open_stall_guard, stream_guarded
 
 FIRST = StallLimits(first_event=5)
 RUNS = 20
@@ -58,11 +58,12 @@ async def test_of_two_guards_round_one_wait_the_stricter_one_decides(
     assert trio.current_time() == 5
 
 
-async def test_one_whose_block_has_been_left_refuses_to_wait(autojump_clock: MockClock) -> None:
-    async with open_stall_guard(FIRST) as guard:
+@pytest.mark.parametrize("limits", [FIRST, StallLimits()])
+async def test_one_whose_block_has_been_left_refuses_to_wait(autojump_clock: MockClock, limits: StallLimits) -> None:
+    async with open_stall_guard(limits) as guard:
         pass
 
-    with pytest.raises(trio.ClosedResourceError, match="the block of this guard has been left"):
+    with pytest.raises(trio.ClosedResourceError, match=r"^the block of this guard has been left$"):
         await guard.read(trio.sleep_forever)
 
 
@@ -80,12 +81,23 @@ async def test_what_ends_the_program_passes_as_it_is(autojump_clock: MockClock, 
 
 
 async def test_what_cannot_be_described_is_a_defect_told_as_it_was_raised(autojump_clock: MockClock) -> None:
-    def describe(item: str) -> None:
+    def fail(item: str) -> None:
         raise LookupError(item)
 
     with pytest.raises(LookupError, match="P"):
-        async with open_guarded("0 P", describe=describe) as events:
+        async with open_guarded("0 P", describe=fail) as events:
             await collect(events)
+
+
+async def test_a_defect_of_upstream_leaves_the_stream_alone_and_not_in_a_group(autojump_clock: MockClock) -> None:
+    async def defective() -> AsyncGenerator[str, None]:
+        yield "P"
+        raise LookupError
+
+    async with open_stall_guard(FIRST) as guard:
+        with pytest.raises(LookupError):
+            async with stream_guarded(aclosing(defective()), guard, describe=describe) as events:
+                await collect(events)
 
 
 async def test_a_failing_clean_up_of_upstream_does_not_hide_why_its_consumer_left(autojump_clock: MockClock) -> None:

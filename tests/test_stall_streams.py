@@ -75,6 +75,15 @@ async def test_a_stall_is_final(autojump_clock: MockClock) -> None:
     assert second.value is first.value
 
 
+async def test_after_it_nothing_is_waited_for(autojump_clock: MockClock) -> None:
+    async with open_stall_guard(FIRST) as guard:
+        for _ in range(2):
+            with pytest.raises(UpstreamStalledError):
+                await guard.read(trio.sleep_forever)
+
+    assert trio.current_time() == 5
+
+
 async def test_the_callers_own_cancellation_is_no_stall(autojump_clock: MockClock) -> None:
     _, receive = trio.testing.memory_stream_one_way_pair()
 
@@ -102,6 +111,23 @@ async def test_it_ends_two_seconds_after_the_answers_finish(autojump_clock: Mock
         assert await GuardedStream(receive, guard).receive_some() == b""
 
     assert trio.current_time() == 2
+
+
+@pytest.mark.parametrize("limits", [FIRST, StallLimits()])
+async def test_so_does_a_wait_in_whose_middle_the_finish_is_seen(
+    autojump_clock: MockClock, limits: StallLimits
+) -> None:
+    async with open_stall_guard(limits) as guard:
+
+        async def receive() -> None:
+            await trio.sleep(1)
+            guard.saw_event(Sighting("finish", finish=True))
+            await trio.sleep_forever()
+
+        with pytest.raises(trio.EndOfChannel, match=r"^the answer was finished$"):
+            await guard.read(receive)
+
+    assert trio.current_time() == 3
 
 
 async def test_the_end_of_a_stream_is_no_sign_of_life(autojump_clock: MockClock) -> None:

@@ -115,6 +115,28 @@ async def test_what_comes_an_instant_later_is_too_late(autojump_clock: MockClock
     assert await outcomes(lambda: observe("0 P; 5.125 T")) == {((0, "P"), (5, "stalled: idle"))}
 
 
+@pytest.mark.parametrize(("passes", "end"), [(9, "read"), (11, "stalled")])
+async def test_the_last_look_lasts_ten_passes_of_the_scheduler(
+    autojump_clock: MockClock, passes: int, end: str
+) -> None:
+    async def receive() -> str:
+        await trio.sleep(5)
+        for _ in range(passes):
+            await trio.lowlevel.checkpoint()
+        return "read"
+
+    async def play() -> Timeline:
+        began = trio.current_time()
+        async with open_stall_guard(StallLimits(first_event=5)) as guard:
+            try:
+                seen = await guard.read(receive)
+            except UpstreamStalledError:
+                seen = "stalled"
+        return [(trio.current_time() - began, seen)]
+
+    assert await outcomes(play) == {((5, end),)}
+
+
 async def test_the_callers_cancellation_at_the_deadline_is_no_stall(autojump_clock: MockClock) -> None:
     async def play() -> Timeline:
         with trio.move_on_after(5) as caller:

@@ -133,7 +133,7 @@ class GuardedChannel(trio.abc.ReceiveChannel[T]):
             return
         if event is not None:
             self._guard.saw_event(event)
-            self._finished = self._finished or event.finish or event.terminal
+            self._finished = self._finished or event.finish
             if event.terminal:
                 self._end(None)
 

@@ -45,10 +45,10 @@ class _WaitingClock:
 
     def run(self, *, running: bool) -> None:
         """Stop it, or let it go on."""
-        if running and not self.running:
-            self.lost += trio.current_time() - self._stopped_at
-        elif self.running and not running:
+        if self.running:
             self._stopped_at = trio.current_time()
+        elif running:
+            self.lost += trio.current_time() - self._stopped_at
         self.running = running
 
 
@@ -56,12 +56,10 @@ class StallGuard:
     """The clocks of one upstream. Use `open_stall_guard`, `read` through it, and report what was read.
 
     Attributes:
-        settled: Whether it is known how the stream ends.
         verdict: What it ends with if nothing more is waited for: a stall, or the end of a finished answer's grace.
     """
 
     def __init__(self, limits: StallLimits) -> None:
-        self.settled = False
         self.verdict: UpstreamStalledError | trio.EndOfChannel | None = None
         self._clock = _WaitingClock()
         self._windows = StallWindows(limits, self._clock.time())
@@ -70,6 +68,11 @@ class StallGuard:
         self._closed = False
         self._alarm = trio.CancelScope()
         self._settled_at = inf
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known how the stream ends."""
+        return self._settled_at < inf
 
     def created(self) -> None:
         """Note that the stream exists: the child runs, the response's headers are here."""
@@ -94,7 +97,6 @@ class StallGuard:
     def settle(self) -> None:
         """Note that it is known how the stream ends: whatever comes later is late."""
         if not self.settled:
-            self.settled = True
             self._settled_at = trio.current_time()
             self._set_alarm()
 
@@ -132,9 +134,6 @@ class StallGuard:
             UpstreamStalledError: a limit passed; ``receive`` has been cancelled and has ended.
             trio.EndOfChannel: nothing came in the grace after the answer's finish.
         """
-        if self._windows.unlimited:
-            # Nothing can end this wait: spare its preparation, which costs more than many a read.
-            return await receive()
         with trio.CancelScope() as reading:
             with self.waiting(reading):
                 item = await receive()

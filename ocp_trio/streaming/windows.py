@@ -98,12 +98,6 @@ class StallWindows:
         self._last_event: str | None = None
         self._events = self._bytes = 0
 
-    @property
-    def unlimited(self) -> bool:
-        """Whether no silence is too long."""
-        limits = self._limits
-        return limits.first_event == limits.idle == limits.keepalive_cap == self.finished_at == inf
-
     def saw_bytes(self, count: int, now: float) -> None:
         """Note bytes, whatever they mean."""
         if not self._eventless and now >= self._cap().at:
