@@ -6,13 +6,17 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import click
 import fake_program
 import pytest
+import trio
 from client_libraries import PINS
 from commands import leaves
+from mock_opencode import KEY, open_mock_opencode
+from shell import ENV, LIMIT, open_python, read_all
 
 from ocp_trio.cli import main
 from ocp_trio.logs import LogRing
@@ -124,6 +128,34 @@ def test_the_program_that_embeds_the_backend_runs_as_it_stands(tmp_path: Path) -
     )
 
     assert (done.stdout, done.stderr) == ("ok", "")
+
+
+ASK_OPENCODE_GO = """
+import os
+import trio
+from ocp_trio.completion import CompletionRequest, Message, Text
+from ocp_trio.opencode_go import open_opencode_go
+
+open_opencode_go.__wrapped__.__kwdefaults__["base_url"] = os.environ["PROVIDER"]
+question = CompletionRequest(model="kimi-k3", messages=(Message("user", (Text("Hello"),)),))
+
+
+async def main():
+%s
+
+trio.run(main)
+"""
+
+
+async def test_what_asks_opencode_go_runs_as_it_stands(tmp_path: Path) -> None:
+    [lines] = [code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "open_opencode_go" in code]
+    with trio.fail_after(LIMIT):
+        async with open_mock_opencode() as provider:
+            env = {**ENV, "HOME": str(tmp_path), "OPENCODE_API_KEY": KEY, "PROVIDER": provider.url}
+            async with open_python(ASK_OPENCODE_GO % indent(lines, "    "), env=env) as child:
+                told = (await read_all(child)).decode()
+
+    assert re.findall(r"\w+(?=\()", told)[:3] == ["Started", "Activity", "TextDelta"]
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:scripts|tests|ocp_trio)/[\w./]+)`", README))))

@@ -107,7 +107,7 @@ class Ledger:
     def saw(self, batch: Batch) -> None:
         """Take note of what a client is about to see."""
         self.last_life = trio.current_time()
-        size = sum(len(event.text) for event in batch if isinstance(event, TextDelta))
+        size = sum([len(event.text) for event in batch if type(event) is TextDelta])
         if size and self.first_delta is None:
             self.first_delta = self.last_life
         self.response_chars += size
