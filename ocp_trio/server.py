@@ -1,9 +1,7 @@
 """The composition root: settings become backends, an application, a listening socket and an orderly end."""
 
-import errno
 import logging
 import signal
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -19,20 +17,19 @@ from ocp_trio.claude import HOW_TO_INSTALL, AbsentClaude, ClaudeBackend, find_cl
 from ocp_trio.claude.command import child_environment
 from ocp_trio.completion import Backend
 from ocp_trio.demo import DemoBackend
-from ocp_trio.errors import OcpError, SettingError
+from ocp_trio.errors import OcpError
 from ocp_trio.garbage import calm_collector
+from ocp_trio.listener import BACKLOG, listen
 from ocp_trio.logs import LogRing, open_logs
 from ocp_trio.opencode_go import BASE_URL, OpenCodeGoBackend, open_opencode_go
 from ocp_trio.settings import Settings
 from ocp_trio.store import open_store, open_watch
 from ocp_trio.web import Lifecycle, create_app
 
-__all__ = ["Application", "listen", "run_server"]
+__all__ = ["Application", "run_server"]
 
 KEEP_ALIVE = 75.0
 """Seconds that an idle connection stays open: longer than the pools of the usual clients keep theirs."""
-BACKLOG = 1024
-"""Connections that may wait to be accepted."""
 
 logger = logging.getLogger("ocp_trio.server")
 
@@ -187,30 +184,6 @@ def _tune(backends: tuple[Backend, ...], settings: Settings) -> None:
                     idle_timeout=settings.opencode_idle_timeout,
                     keepalive_cap=settings.opencode_keepalive_cap,
                 )
-
-
-def listen(settings: Settings) -> socket.socket:
-    """Bind the socket that the server listens on.
-
-    Raises:
-        SettingError: the address cannot be had.
-    """
-    family = socket.AF_INET6 if ":" in settings.bind else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.bind.strip("[]"), settings.port))
-        listener.listen(BACKLOG)
-    except UnicodeError as error:
-        listener.close()
-        raise SettingError("CLAUDE_BIND", settings.bind, "this is no host name") from error
-    except OSError as error:
-        listener.close()
-        problem = f"cannot listen on {settings.bind} port {settings.port}: {error.strerror}"
-        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-            raise SettingError("CLAUDE_BIND", settings.bind, problem) from error
-        raise SettingError("CLAUDE_PROXY_PORT", settings.port, problem) from error
-    return listener
 
 
 async def run_server(settings: Settings, environment: Mapping[str, str], *, demo: bool) -> None:

@@ -17,7 +17,7 @@ from ocp_trio.cli.failures import Failure
 from ocp_trio.cli.status import Health
 from ocp_trio.cli.target import Target
 from ocp_trio.errors import OcpError, SettingError
-from ocp_trio.server import listen
+from ocp_trio.listener import listen
 from ocp_trio.settings import Settings
 from ocp_trio.store import open_store
 from ocp_trio.store.sqlite_schema import sqlite_path
