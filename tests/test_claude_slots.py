@@ -116,5 +116,5 @@ async def test_more_slots_are_given_to_those_who_wait_and_fewer_take_nobodys_awa
     await trio.sleep(100)
 
     assert (more, refusal.value.retry_after) == (3, 7)
-    # Two end before the third does; the fourth waits for that one.
-    assert [(time - began, number) for time, number in log] == [(0, 0), (0, 1), (0, 2), (12, 3), (25, 4)]
+    # Two end before the third does; the fourth waits for that one. Trio runs those of one instant in any order.
+    assert sorted((time - began, number) for time, number in log) == [(0, 0), (0, 1), (0, 2), (12, 3), (25, 4)]
