@@ -84,6 +84,7 @@ async def test_without_a_key_nothing_is_served(tmp_path: Path) -> None:
         ("PATCH", "/api/keys/a/quota"),
         ("GET", "/api/keys/a/quota"),
         ("GET", "/api/usage?all=true"),
+        ("GET", "/logs"),
     ],
 )
 async def test_administration_needs_the_administrators_key(tmp_path: Path, method: str, path: str) -> None:

@@ -103,7 +103,7 @@ def _add_routes(app: App, site: Site) -> None:
     @app.get("/logs")
     @app.describe(Operation("Tell the newest log entries.", query=LogsQuery, answer=answers.Logs))
     async def logs() -> ResponseReturnValue:
-        return inspection.newest_logs(site)
+        return inspection.newest_logs(site, g.caller)
 
 
 def _add_dashboard_routes(app: App, site: Site) -> None:

@@ -61,17 +61,8 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
     )
     stream = await _shape(backend.stream, completion, settings)
     charged = await charge(site.store, caller, or_not=settings.store_down == "allow")
-    # Where the store has just failed it is not asked again before the answer.
-    reachable = site.store is not None and not (caller.key_id and site.store.state.cause)
-    if site.store is not None and reachable and settings.cache_ttl < inf and not chat.bypass_cache:
-        stream = share_answers(
-            stream,
-            site.store,
-            cache_key(completion, backend.name, site.epoch),
-            ttl=settings.cache_ttl,
-            timeout=settings.timeout,
-            lifecycle=site.lifecycle,
-        )
+    if not chat.bypass_cache:
+        stream = _share(stream, completion, backend.name, site)
     ledger = Ledger(
         store=site.store,
         charge=charged,
@@ -119,6 +110,22 @@ async def _shape(stream: Stream, completion: CompletionRequest, settings: Settin
         # Around the other: a stop sequence ends an attempt, not the JSON that has been found right.
         stream = hold_to_format(stream, wanted, settings.structured_max_attempts)
     return stream
+
+
+def _share(stream: Stream, completion: CompletionRequest, backend: str, site: Site) -> Stream:
+    """Return the stream as equal requests share it, where that is wanted."""
+    store, settings = site.store, site.settings
+    # Where the store has just failed it is not asked again before the answer.
+    if store is None or (completion.caller and store.state.cause) or settings.cache_ttl == inf:
+        return stream
+    return share_answers(
+        stream,
+        store,
+        cache_key(completion, backend, site.epoch),
+        ttl=settings.cache_ttl,
+        timeout=settings.timeout,
+        lifecycle=site.lifecycle,
+    )
 
 
 def _session(chat: ChatRequest, headers: RequestHeaders) -> str | None:

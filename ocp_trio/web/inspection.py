@@ -2,6 +2,7 @@
 
 from ocp_trio.completion import Model
 from ocp_trio.web.answers import Logs, ModelList, ModelObject
+from ocp_trio.web.callers import Caller, require_admin
 from ocp_trio.web.queries import LogsQuery, read_query
 from ocp_trio.web.site import Site
 
@@ -37,12 +38,17 @@ def one_model(site: Site, name: str) -> ModelObject:
     return _model(known.get(model_id, Model(model_id, 0, 0)), backend.name)
 
 
-def newest_logs(site: Site) -> Logs:
+def newest_logs(site: Site, caller: Caller) -> Logs:
     """Return the newest log entries, as ``?n=&level=&event=&after=`` ask: ``after`` is a ``cursor`` told before.
 
+    They tell of all callers: where each has a key of his own they are the administrator's.
+
     Raises:
+        PermissionDeniedError: the caller is not the administrator.
         InvalidRequestError: a parameter makes no sense.
     """
+    if site.settings.auth_mode == "multi":
+        require_admin(caller)
     query = read_query(LogsQuery)
     page = site.ring.read(query.n, level=query.level or None, event=query.event or None, after=query.after)
     return {
