@@ -1,8 +1,10 @@
 """The official client works with OpenCode Go's models through us as it does with the provider itself."""
 
+import json
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import openai
 import pytest
@@ -21,6 +23,8 @@ from ocp_trio.opencode_go import open_opencode_go
 from ocp_trio.settings import Settings
 from ocp_trio.web import Lifecycle, create_app
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"  # one red pixel
+LOOK: Any = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
 LIMIT = 20
 """Seconds that a test may take; on an idle machine it is one."""
 
@@ -116,6 +120,39 @@ async def test_so_does_a_whole_answer(mock: ScriptedServer, client: openai.OpenA
     assert completion.choices[0].message.content == "Hello"
     assert completion.usage
     assert completion.usage.total_tokens == 15
+
+
+def tool_loop(client: openai.OpenAI, model: str) -> list[ChatCompletion]:
+    """Show a picture, and do what the model asks for until it asks for nothing more."""
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
+    messages: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "what is it?"}, picture]}]
+    answers: list[ChatCompletion] = []
+    while not answers or answers[-1].choices[0].finish_reason == "tool_calls":
+        answers.append(client.chat.completions.create(model=model, messages=messages, tools=[LOOK]))
+        said = answers[-1].choices[0].message
+        results = [{"role": "tool", "tool_call_id": call.id, "content": "a stone"} for call in said.tool_calls or ()]
+        messages += [said.model_dump(exclude_none=True), *results]
+    return answers
+
+
+@both_flavours
+async def test_a_loop_of_tools_about_a_picture_comes_to_its_end(
+    mock: ScriptedServer, client: openai.OpenAI, model: str
+) -> None:
+    calls = [
+        Answer(Text("I look."), ToolUse(f"c{number}", "look"), Arguments('{"x": 1}'), stop_reason="tool_use")
+        for number in range(2)
+    ]
+    mock.script(*calls, Answer(Text("A stone.")))
+
+    *asked, last = await trio.to_thread.run_sync(tool_loop, client, model)
+
+    assert [call.id for each in asked for call in each.choices[0].message.tool_calls or ()] == ["c0", "c1"]
+    assert last.choices[0].message.content == "A stone."
+    first, *_, whole = (json.dumps(request.body) for request in mock.requests)
+    assert first.count(PNG) == whole.count(PNG) == 1
+    assert (first.count("a stone"), whole.count("a stone")) == (0, 2)
+    assert len({request.headers["x-opencode-session"] for request in mock.requests}) == 1
 
 
 @both_flavours
