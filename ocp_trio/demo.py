@@ -37,6 +37,7 @@ class DemoBackend:
     """
 
     name: Final = "demo"
+    starts_at_once: Final = True
     models = (Model("demo", 8_192, 8_192),)
     state = BackendState()
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from web_app import CHAT, WebApp, frames, open_web_app
 
-from ocp_trio.completion import Completed, TextDelta, Usage
+from ocp_trio.completion import Batch, Completed, CompletionRequest, TextDelta, Usage
 from ocp_trio.errors import QueueFullError, UpstreamError
 from ocp_trio.store import Store, open_store
 from ocp_trio.testing import ScriptedBackend, open_asgi_exchange
@@ -127,6 +128,38 @@ async def test_what_failed_before_anything_was_started_is_not_charged(tmp_path: 
         _, quota = await call(app, "GET", "/api/keys/alice/quota")
 
     assert quota["quota"]["daily"] == {"limit": 5, "used": 0}
+
+
+class Waiting(ScriptedBackend):
+    """Lets everybody wait for ever."""
+
+    def __init__(self, *, starts_at_once: bool) -> None:
+        super().__init__([])
+        self.starts_at_once = starts_at_once
+        self.asked = trio.Event()
+
+    @asynccontextmanager
+    async def stream(self, request: CompletionRequest) -> AsyncIterator[AsyncIterator[Batch]]:
+        self.asked.set()
+        await trio.sleep_forever()
+        async with super().stream(request) as batches:
+            yield batches
+
+
+@pytest.mark.parametrize(("starts_at_once", "used"), [(True, 0), (False, 1)])
+async def test_who_leaves_the_queue_is_charged_only_where_something_may_have_been_spent(
+    tmp_path: Path, starts_at_once: bool, used: int
+) -> None:
+    backend = Waiting(starts_at_once=starts_at_once)
+
+    async with open_multi(tmp_path, backend) as (app, _):
+        key = await new_key(app, "alice", daily=5)
+        async with app.chat({"authorization": f"Bearer {key}"}) as exchange:
+            await backend.asked.wait()
+            exchange.disconnect()
+        _, quota = await call(app, "GET", "/api/keys/alice/quota")
+
+    assert quota["quota"]["daily"] == {"limit": 5, "used": used}
 
 
 async def test_each_request_has_one_row_whatever_its_end(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ class AbsentClaude:
     """Knows the names of the models, serves none."""
 
     name: Final = "claude"
+    starts_at_once: Final = True
     models: tuple[Model, ...] = ()
     state = BackendState(login=Login(ok=False, outcome="no_program"))
 

@@ -46,6 +46,7 @@ class ClaudeBackend:
     """
 
     name: Final = "claude"
+    starts_at_once: Final = True
 
     def __init__(
         self,

@@ -42,6 +42,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def starts_at_once(self) -> bool:
+        """Whether `Started` comes as soon as anything runs for a request: before it nothing has been spent."""
+        ...
+
+    @property
     def models(self) -> tuple[Model, ...]:
         """What is served."""
         ...

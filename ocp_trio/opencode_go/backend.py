@@ -59,6 +59,7 @@ class OpenCodeGoBackend:
     """Serves completions over HTTP; made by `open_opencode_go`."""
 
     name: Final = "opencode-go"
+    starts_at_once: Final = False
 
     def __init__(self, client: httpx.AsyncClient, key: str, limits: StallLimits, max_connections: int) -> None:
         self._client = client

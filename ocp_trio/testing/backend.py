@@ -28,6 +28,7 @@ class ScriptedBackend:
     """
 
     name = "scripted"
+    starts_at_once = True
     models = (Model("scripted", 1000, 1000),)
     state = BackendState()
 

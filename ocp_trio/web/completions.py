@@ -71,6 +71,7 @@ async def answer_chat(site: Site, request_id: str, caller: Caller) -> OwnRespons
         request_id=request_id,
         backend=backend.name,
         arrived=arrived,
+        starts_at_once=backend.starts_at_once,
     )
     answer = ChatAnswer(
         request_id=request_id,

@@ -83,6 +83,7 @@ class Ledger:
     """The accounts of one request; without a store nothing is kept.
 
     Attributes:
+        starts_at_once: Whether nothing has been spent on it until `Started` has come.
         last_life: When its upstream last said anything, by Trio's clock; None while it waits for its turn.
         first_delta: When the first visible text came.
         queued: Seconds that it has waited for its turn; None while it waits.
@@ -97,6 +98,7 @@ class Ledger:
     request_id: str
     backend: str
     arrived: float
+    starts_at_once: bool
     last_life: float | None = None
     first_delta: float | None = None
     queued: float | None = None
@@ -129,7 +131,8 @@ class Ledger:
         self.settled = True
         with trio.move_on_after(SETTLE_WITHIN, shield=True):
             ended = self.ended(outcome, heartbeats)
-            if self.charge is not None and isinstance(ended.error, UNCHARGED):
+            unstarted = self.starts_at_once and self.queued is None
+            if self.charge is not None and (unstarted or isinstance(ended.error, UNCHARGED)):
                 await self.store.quotas.refund(self.charge)
             usage = outcome.usage if isinstance(outcome, Completed) else Usage()
             await self.store.usage.record(self._row(ended, usage))
