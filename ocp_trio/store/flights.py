@@ -46,7 +46,8 @@ class OwnedFlights:
                     self._nursery.start_soon(self._own, key, flight, produce)
                 yield cursor
         finally:
-            # Whoever leaves last turns off the light: no child outlives the requests that it runs for.
+            # Whoever leaves last turns off the light: no child outlives the requests that it runs for. That takes as
+            # long as the producer's end, which has the bound of its backend's block.
             with trio.CancelScope(shield=True):
                 await flight.wait_left()
 

@@ -142,7 +142,7 @@ def _make_client(address: str, timeout: float, waiting: float, connections: int)
 async def _hold(client: Redis[bytes], *, task_status: trio.TaskStatus[trio.Nursery]) -> None:
     """Keep a client's connections and commands, shielded, until the nursery of the commands is cancelled.
 
-    Those that are cancelled have their last calls to make.
+    Those that are cancelled have their last calls to make, within the timeouts of the client.
     """
     with trio.CancelScope(shield=True):
         async with client, trio.open_nursery() as commands:
