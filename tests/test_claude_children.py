@@ -100,14 +100,15 @@ async def test_one_that_has_only_just_been_started_may_still_be_silent(autojump_
             assert program_of(lease) is program.runs[0]
 
 
-async def test_one_that_hangs_in_its_conversation_is_replaced_too(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize("seconds", [1, 60])
+async def test_one_that_hangs_in_its_conversation_is_replaced_too(autojump_clock: MockClock, seconds: float) -> None:
     program = waits()
 
     async with open_scripted(program, warm=0) as children:
         async with children.lend([]) as lease:
             children.keep(lease, b"name")
             program_of(lease).reply = b""
-        await trio.sleep(60)
+        await trio.sleep(seconds)
 
         async with children.lend([(1, b"name")]) as lease:
             assert (program_of(lease) is program.runs[1], lease.known) == (True, 0)

@@ -11,7 +11,7 @@ __all__ = ["KeptChild"]
 PATIENCE = 0.5
 """Seconds for which a sign of life is waited for."""
 START = 10.0
-"""Seconds that a child may take to start: a younger one may be silent, and is used."""
+"""Seconds that a child may take to start: a younger one that has not answered yet may be silent, and is used."""
 _QUESTION = msgspec.json.encode(
     {
         "type": "control_request",
@@ -44,6 +44,7 @@ class KeptChild:
         self.limit = 0.0
         self.held: HeldTurn | None = None
         self.failed = False
+        self._has_answered = False
         self._wanted = False
         self._waiting = trio.CancelScope()
         self._decided = trio.Event()
@@ -98,11 +99,12 @@ class KeptChild:
                 if data.endswith(b"\n"):
                     return True
             return False
-        return trio.current_time() < self.born + START
+        return not self._has_answered and trio.current_time() < self.born + START
 
     def give_back(self, conversation: bytes | None, limit: float = 0.0, held: HeldTurn | None = None) -> None:
         """Return it, to be kept for the ``conversation`` of this name for ``limit`` seconds, or to be ended."""
         self.conversation, self.limit, self.held = conversation, limit, held
+        self._has_answered = self._has_answered or conversation is not None
         self._returned.set()
 
     def dismiss(self) -> None:
