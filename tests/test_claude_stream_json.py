@@ -103,6 +103,18 @@ def test_what_is_no_line_is_counted_and_left_out(raw: bytes) -> None:
     assert decoder.odd_lines == 1
 
 
+@pytest.mark.parametrize("line", [b"\n", b" \t\r\n", b"npm WARN x\n", b"\xff\x00\n", b"[]\n"])
+def test_a_flood_of_what_cannot_be_an_object_is_counted_without_being_parsed(
+    line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[object] = []
+    monkeypatch.setattr(json, "loads", parsed.append)
+    decoder = StreamJsonDecoder()
+
+    assert decoder.feed(line * 1000 + DELTA % b'"a"') == [said("a")]
+    assert (decoder.odd_lines, parsed) == (1000, [])
+
+
 def test_a_field_of_another_type_is_left_out_and_the_line_counted() -> None:
     decoder = StreamJsonDecoder()
 

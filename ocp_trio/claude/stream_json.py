@@ -62,6 +62,10 @@ class StreamJsonDecoder:
     def _decode(self, raw_lines: list[bytes]) -> list[Line]:
         lines: list[Line] = []
         for raw in raw_lines:
+            if not raw.lstrip().startswith(b"{"):
+                # A read can hold 65,536 of these: the failures of two decoders for each would hold up all streams.
+                self.odd_lines += 1
+                continue
             try:
                 lines.append(_decoder.decode(raw))
             except (msgspec.DecodeError, RecursionError):
