@@ -1,5 +1,6 @@
 """What reaches the API through children that wait is a request's own, whoever asked before: with the real CLI."""
 
+import json
 import random
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def system_prompt(real: RealBackend, index: int = -1) -> str:
 
 def process(real: RealBackend, index: int) -> str:
     """Return what names the process that a request came from."""
-    return str(real.mock.requests[index].body["metadata"]["user_id"])
+    return str(json.loads(real.mock.requests[index].body["metadata"]["user_id"])["session_id"])
 
 
 async def test_the_same_words_of_another_caller_start_afresh(tmp_path: Path) -> None:

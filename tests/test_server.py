@@ -13,7 +13,7 @@ from fake_script import hang, ignore_sigterm, prompt, success, text, wait_for
 from raw_client import CHAT, RawClient, open_client
 from server_process import HYPERCORN, INSTALLED, MODULE, Server, open_server
 from shell import LIMIT, open_python, read_all
-from watching import children, until, wait_gone
+from watching import until, wait_children, wait_gone
 from web_app import frames
 
 from ocp_trio.streaming.process import SETPRIV
@@ -156,8 +156,7 @@ async def test_children_that_wait_for_a_request_or_for_the_next_turn_end_with_th
         async with server.chat(prompt(text("a"), success())) as client:
             await client.answer()
         await until(partial(_wait, server, idle=2, conversations=1))
-        waiting = children(server.pid)
-        assert len(waiting) == 3
+        waiting = await wait_children(server.pid, 3)
         server.signal(number)
 
         assert await server.wait() == (0 if number == signal.SIGTERM else -number)

@@ -10,7 +10,7 @@ from fake_program import install
 from fake_script import Step, burst, exits, grandchild, hang, ignore_sigterm, linger, prompt, success, text
 from raw_client import CHAT, RawClient, open_client, request_bytes
 from server_process import LIMIT, Server, shared_server
-from watching import Runs, children, until, wait_gone
+from watching import Runs, children, until, wait_children, wait_gone
 
 HELLO = [{"role": "user", "content": "hi"}]
 STREAMING = pytest.mark.parametrize("stream", [True, False], ids=["stream", "plain"])
@@ -39,9 +39,9 @@ async def server(shared: Server) -> AsyncIterator[Server]:
         yield shared
         await shared.wait_idle()
         health = await shared.get("/health")
+        await wait_children(shared.pid, 0)
     assert health["stats"]["activeRequests"] == 0
     assert (health["concurrency"]["inflight"], health["concurrency"]["queued"]) == (0, 0)
-    assert children(shared.pid) == []
 
 
 @pytest.fixture

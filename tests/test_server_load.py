@@ -6,7 +6,7 @@ import trio
 from fake_program import install
 from fake_script import grandchild, hang, ignore_sigterm, prompt, success, text, wait_for
 from server_process import open_server
-from watching import Runs, children, holdings, until, wait_gone
+from watching import Runs, holdings, until, wait_children, wait_gone
 from web_app import frames
 
 
@@ -68,5 +68,5 @@ async def test_of_fifty_streams_half_leave_and_nothing_is_left_of_any(tmp_path: 
         assert ends == [["role", "a", "b", "finish stop", "[DONE]"]] * 25
         assert [stats[name] for name in ("totalRequests", "succeeded", "cancelled")] == [50, 25, 25]
         assert [stats[name] for name in ("activeRequests", "queued", "errors", "timeouts")] == [0, 0, 0, 0]
-        assert children(server.pid) == []
+        await wait_children(server.pid, 0)
         await until(holds_no_more_than_before)

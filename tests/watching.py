@@ -10,7 +10,7 @@ from typing import TypeVar
 import trio
 from fake_program import Record, records
 
-__all__ = ["Runs", "children", "holdings", "processes_with", "until", "wait_for", "wait_gone"]
+__all__ = ["Runs", "children", "holdings", "processes_with", "until", "wait_children", "wait_for", "wait_gone"]
 
 T = TypeVar("T")
 
@@ -80,6 +80,16 @@ def children(pid: int) -> list[int]:
     """Return the children of a process, zombies among them."""
     text = "".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
     return [int(word) for word in text.split()]
+
+
+async def wait_children(pid: int, count: int) -> list[int]:
+    """Return the children of a process as soon as they are so many: the one that is asked for the login soon ends."""
+
+    async def are_so_many() -> bool:
+        return len(children(pid)) == count
+
+    await until(are_so_many)
+    return children(pid)
 
 
 def holdings(pid: int) -> tuple[int, int]:
