@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from ocp_trio.completion import Model
 
 __all__ = ["MODELS", "Catalogue"]
@@ -54,4 +56,4 @@ class Catalogue:
 
     def _described(self, model: Model) -> Model:
         aliases = tuple(alias for alias, model_id in self._ids.items() if model_id == model.id != alias)
-        return Model(model.id, model.context_window, model.max_output, aliases)
+        return replace(model, aliases=aliases)
